@@ -50,7 +50,7 @@ from benchmarks.url_claims import (
 from rove.frontier.records import Policy
 from rove.model.urls import NewUrl
 from rove.model.visits import Lease, VisitResult
-from rove.urls.fingerprint import fingerprint
+from rove.urls.canonical import NO_IDS
 
 VISIT_SECONDS = 0.005
 CONNECTIONS = 50
@@ -231,7 +231,7 @@ def _clogging(urls: int) -> Sequence[NewUrl]:
         )
         for number in range(urls)
     ]
-    return [NewUrl(fingerprint(name), name, fingerprint(text), text, 0) for name, text in texts]
+    return [NewUrl(NO_IDS.domain_id(name), name, NO_IDS.domain_id(text), text, 0) for name, text in texts]
 
 
 async def _for(seconds: float, works: Sequence[Any]) -> None:

@@ -65,7 +65,8 @@ class Trial:
     """The conditions under which each contestant runs."""
 
     plan: WebPlan
-    concurrency: int
+    concurrency: int | str
+    """Fetches in flight. 'auto' is for crawls only."""
     delay: float
     warm_up: float
     """Seconds until a crawl is in its steady state. The loops need less."""

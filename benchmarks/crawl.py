@@ -25,7 +25,7 @@ from typing import Any
 
 from tests.postgres import NoServer
 
-from benchmarks import limits, parts
+from benchmarks import latency, limits, parts
 from benchmarks.contestants import CONTESTANTS, NAMES, OTHER_TREE, is_there
 from benchmarks.measure import Figures, measure
 from benchmarks.parts import FROM_TABLE, Verdicts
@@ -39,6 +39,7 @@ OWN_RUNS: Mapping[str, Callable[..., Verdicts]] = {
     "e": limits.memory,
     "g": limits.million_seeds,
     "h": limits.stopping,
+    "i": latency.latency,
 }
 WEB_NAMES = tuple(arenas(quick=True))
 TERMINATED = 128 + signal.SIGTERM
@@ -157,6 +158,9 @@ def main() -> int:
     if options.against:
         print(*(against(bench.rounds[web]) for web in bench.arenas), sep="\n")
     plots = plotted(options.json.with_suffix(".svg"), bench.rounds)
+    for verdict in bench.verdicts:
+        if verdict.part == "i" and (drawn := latency.plotted(options.json.with_suffix(".latency.svg"), verdict.values)):
+            plots.append(drawn)
     print(f"- all results, round by round: {options.json}, with {len(plots)} plots beside it")
     return 1 if bench.failures else 0
 

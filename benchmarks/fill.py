@@ -16,7 +16,7 @@ import asyncpg
 
 from benchmarks.contestants import Trial, crawl_command
 from benchmarks.measure import PATIENCE, STOPPED, Ground, ended, let_run, started
-from rove.urls.fingerprint import fingerprint
+from rove.urls.canonical import NO_IDS
 
 PRIORITY = 50
 """Deeper than any page of a short crawl."""
@@ -42,9 +42,9 @@ def fill(trial: Trial, here: Ground, urls: int) -> None:
 
 def _rows(scheme: str, names: list[str], each: int) -> Iterator[tuple[int, int, str, int]]:
     """Yield domain, fingerprint, URL and position in the order of the key."""
-    for domain, name in sorted((fingerprint(name), name) for name in names):
+    for domain, name in sorted((NO_IDS.domain_id(name), name) for name in names):
         texts = (f"{scheme}://{name}/articles/of-long-ago/page-{page}" for page in range(each))
-        yield from sorted((domain, fingerprint(text), text, 0) for text in texts)
+        yield from sorted((domain, NO_IDS.domain_id(text), text, 0) for text in texts)
 
 
 def _fill_sqlite(here: Ground, scheme: str, names: list[str], each: int) -> None:
@@ -69,7 +69,7 @@ def _fill_sqlite(here: Ground, scheme: str, names: list[str], each: int) -> None
             "INSERT INTO domain (id, name, ready_at, pending) VALUES (?, ?, 0, ?) "
             "ON CONFLICT (id) DO UPDATE SET pending = pending + excluded.pending, "
             "ready_at = coalesce(ready_at, not_before)",
-            [(fingerprint(name), name, each) for name in names],
+            [(NO_IDS.domain_id(name), name, each) for name in names],
         )
         base.execute(
             "UPDATE counter SET value = value + ? WHERE name = 'urls.pending'",
@@ -97,7 +97,7 @@ async def _fill_postgres(url: str, scheme: str, names: list[str], each: int) -> 
             "INSERT INTO domain (id, name, ready_at, pending) VALUES ($1, $2, 0, $3) "
             "ON CONFLICT (id) DO UPDATE SET pending = domain.pending + excluded.pending, "
             "ready_at = coalesce(domain.ready_at, domain.not_before)",
-            [(fingerprint(name), name, each) for name in names],
+            [(NO_IDS.domain_id(name), name, each) for name in names],
         )
         await connection.execute(
             "UPDATE counter SET value = value + $1 WHERE (name, slot) = "

@@ -19,7 +19,7 @@ from rove.frontier.records import Policy
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.urls import NewUrl
-from rove.urls.fingerprint import fingerprint
+from rove.urls.canonical import NO_IDS
 
 BUDGET = 180.0
 
@@ -47,10 +47,10 @@ def url_text(number: int, page: int) -> str:
     return f"https://www.site{number}.test/articles/2026/the-title-of-page-{page}"
 
 
-def new_url(number: int, page: int) -> NewUrl:
+def new_url(number: int, page: int, *, is_foreign: bool = False) -> NewUrl:
     """Return a link to a page."""
     name, text = domain_name(number), url_text(number, page)
-    return NewUrl(fingerprint(name), name, fingerprint(text), text, 1)
+    return NewUrl(NO_IDS.domain_id(name), name, NO_IDS.domain_id(text), text, 1, is_foreign=is_foreign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Sqlite:
             base.executemany(
                 "INSERT INTO domain (id, name, ready_at, pending) VALUES (?, ?, ?, ?)",
                 (
-                    (fingerprint(domain_name(number)), domain_name(number), number, plan.per_domain)
+                    (NO_IDS.domain_id(domain_name(number)), domain_name(number), number, plan.per_domain)
                     for number in range(plan.domains)
                 ),
             )
@@ -151,7 +151,7 @@ class Postgres:
         await connection.copy_to_table(
             "domain",
             source=_lines(
-                f"{fingerprint(domain_name(number))}\t{domain_name(number)}\t{number}\t{plan.per_domain}\n"
+                f"{NO_IDS.domain_id(domain_name(number))}\t{domain_name(number)}\t{number}\t{plan.per_domain}\n"
                 for number in range(plan.domains)
             ),
             columns=["id", "name", "ready_at", "pending"],
@@ -184,11 +184,11 @@ def policy(delay: float = 0.0) -> Policy:
 
 
 def _rows_by_arrival(plan: Plan) -> Iterator[tuple[int, int, str, int]]:
-    ids = [fingerprint(domain_name(number)) for number in range(plan.domains)]
+    ids = [NO_IDS.domain_id(domain_name(number)) for number in range(plan.domains)]
     for page in range(plan.per_domain):
         for number, id in enumerate(ids):
             text = url_text(number, page)
-            yield id, fingerprint(text), text, page * plan.domains + number
+            yield id, NO_IDS.domain_id(text), text, page * plan.domains + number
 
 
 def _lines_by_arrival(plan: Plan) -> Iterator[str]:

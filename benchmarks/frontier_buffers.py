@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchmarks.frontier_backends import Postgres
-from rove.frontier.postgres.database import SESSION_SETTINGS
+from rove.frontier.postgres.connector import SESSION_SETTINGS
 from rove.frontier.postgres.session import QUERIES
-from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
+from rove.frontier.priority import FOREIGN, HELD, RETRIED, URLS_PER_LEASE, foreign_bounds
 
 EXPLAINED_BATCH = 100
 EXPLAINED_TIMES = 5
@@ -34,12 +34,21 @@ async def _claim_explained(connection: Any, bound: int) -> float:
         touched = await _explained(connection, "lease", {**lease, "process": -1})
         rows = await connection.fetch("SELECT id FROM domain WHERE owner = -1")
         now = await connection.fetchval("SELECT clock_ms()")
-        ids = "'{" + ",".join(str(row[0]) for row in rows) + "}'"
-        order = {"retried": RETRIED, "held": HELD, "limit": URLS_PER_LEASE}
-        touched += await _explained(connection, "head_urls", {"domains": ids, "now": now, **order})
+        before, after = foreign_bounds(foreign_first=False)
+        columns = {
+            "domains": _array(row[0] for row in rows),
+            "foreign_before": _array(before for _ in rows),
+            "foreign_after": _array(after for _ in rows),
+        }
+        order = {"foreign": FOREIGN, "retried": RETRIED, "held": HELD, "limit": URLS_PER_LEASE}
+        touched += await _explained(connection, "head_urls", {**columns, "now": now, **order})
         return touched / len(rows)
     finally:
         await transaction.rollback()
+
+
+def _array(values: Iterable[int]) -> str:
+    return "'{" + ",".join(map(str, values)) + "}'"
 
 
 async def _explained(connection: Any, query: str, given: Mapping[str, object]) -> int:

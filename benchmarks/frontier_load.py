@@ -155,10 +155,11 @@ def batches_of(task: AddTask, number: int) -> list[list[NewUrl]]:
             is_own = task.by_page and choose.random() < OWN_DOMAIN
             domain = own if is_own else choose.randrange(plan.domains)
             if choose.random() < KNOWN:
-                batch.append(new_url(domain, choose.randrange(plan.per_domain)))
+                page = choose.randrange(plan.per_domain)
             else:
                 unseen += 1
-                batch.append(new_url(domain, unseen))
+                page = unseen
+            batch.append(new_url(domain, page, is_foreign=not is_own))
         batches.append(batch)
     return batches
 

@@ -37,7 +37,7 @@ from rove.model.outcomes import Fetched
 from rove.parse.html import PageSource, read_html
 from rove.policy.identity import user_agent
 from rove.resources.runtime import tune_process
-from rove.urls.canonical import canonical
+from rove.urls.canonical import NO_IDS
 
 EMAIL = "bench@crawler.test"
 KINDS = ("raw", "fetch", "bare", "handshakes")
@@ -75,7 +75,7 @@ async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
     )
 
     async def take(url: str) -> None:
-        parsed = canonical(url)
+        parsed = NO_IDS.canonical(url)
         assert parsed is not None
         request = Request(url=parsed, max_bytes=DEFAULT_MAX_PAGE_SIZE, accept_types=READABLE_TYPES)
         outcome = await fetcher.fetch(request)
@@ -86,7 +86,7 @@ async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
         if parse:
             content_type = outcome.response.header("content-type")
             answer = PageSource(body=outcome.body, url=url, content_type=content_type)
-            loop.links += len(read_html(answer).links)
+            loop.links += len(read_html(answer, NO_IDS).links)
 
     await loop.run(take)
     await fetcher.close()

@@ -11,8 +11,9 @@ import os
 import signal
 import subprocess
 import time
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -74,6 +75,8 @@ class Figures:
     """The largest sum over the crawler's processes in the whole run."""
     peak_process_rss: int
     """The peak of the largest process."""
+    in_flight_by_second: list[int]
+    """The requests that the server was answering, second by second, from the first request on."""
     rss_by_second: list[int]
     """The largest process, second by second."""
     errors: dict[str, int]
@@ -184,6 +187,13 @@ def told_by(contestant: str, trial: Trial, folder: Path) -> dict[str, Any]:
     return status
 
 
+def in_flight_by_second(log: Sequence[LoggedRequest], begun: float, end: float) -> list[int]:
+    """Count the requests that had begun and not ended, second by second."""
+    starts, ends = sorted(entry.start for entry in log), sorted(entry.end for entry in log)
+    moments = (begun + second for second in range(int(end - begun) + 1))
+    return [bisect_right(starts, moment) - bisect_right(ends, moment) for moment in moments]
+
+
 def is_page(entry: LoggedRequest) -> bool:
     """Tell whether a whole page was served."""
     return entry.status == 200 and entry.complete and not entry.for_robots
@@ -232,6 +242,7 @@ def _figures(
         peak_rss=max(sample.crawler_rss for sample in watch.samples),
         peak_process_rss=max(sample.largest_rss for sample in watch.samples),
         rss_by_second=[sample.largest_rss for sample in watch.samples[::4]],
+        in_flight_by_second=in_flight_by_second(log, begun, end),
         errors=dict(errors),
         pages_logged=len(pages),
         pages_told=told["pages"],

@@ -6,10 +6,11 @@ real: each page links to the next one of its host, a random selection of the oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rove.demo.draw import Draw
+from rove.demo.draw import Draw, number
 from rove.demo.page import PageContent
 from rove.demo.profile import EntryKind, Profile, RobotsKind, SiteShape
 from rove.demo.prose import LANGUAGES, paragraphs
@@ -17,6 +18,9 @@ from rove.demo.response import WebResponse, success
 from rove.demo.site import Entry, Host, SitePlan, Spot
 from rove.demo.web import SmallWeb
 
+SILENT_SEED = 1
+NEVER = 3_600.0
+"""Seconds until a silent host would answer."""
 _VARIANTS = 16
 _LINK_BYTES = 55
 """Average length of a link."""
@@ -30,6 +34,12 @@ class PlainProfile(Profile):
     """Links are https. The server then needs a certificate."""
     linked_hosts: float = 0
     """If not 0, all links lead to the first `linked_hosts` hosts."""
+    silent: float = 0
+    """Share of hosts that accept connections and never answer."""
+    latency_later: tuple[float, float] = (0.0, 0.0)
+    """The latency after `change_after` seconds."""
+    change_after: float = 0
+    """Seconds after the first request at which the latency changes; 0: never."""
 
 
 BENCH = PlainProfile(
@@ -59,9 +69,29 @@ class PlainWeb(SmallWeb):
         super().__init__(seed, hosts, profile)
         self.plan = _PlainPlan(seed, hosts, profile)
         self._pages = _PlainPages(self.plan, profile)
+        self._later = PlainWeb(seed, hosts, _later(profile)) if profile.change_after else None
+        self._silent = profile.silent
+        self._change_after = profile.change_after
+        self._first_request: float | None = None
+
+    def latency(self, host: str, target: str) -> float:
+        """Return the seconds until the answer to a request begins."""
+        if self._silent and number(SILENT_SEED, host) < self._silent * (1 << 64):
+            return NEVER
+        if self._later is not None:
+            now = time.monotonic()
+            if self._first_request is None:
+                self._first_request = now
+            if now - self._first_request >= self._change_after:
+                return self._later.latency(host, target)
+        return super().latency(host, target)
 
     def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> WebResponse:
         return success(self._pages.page(host, spot.entry.number))
+
+
+def _later(profile: PlainProfile) -> PlainProfile:
+    return replace(profile, latency=profile.latency_later, change_after=0)
 
 
 class _PlainPlan(SitePlan):

@@ -26,6 +26,7 @@ from benchmarks.frontier_load import visited
 from rove.parse.html import PageSource, read_html
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
+from rove.urls.canonical import NO_IDS
 
 DOMAINS = 10_000
 URLS_PER_DOMAIN = 40
@@ -86,7 +87,7 @@ async def store_sizes(folder: Path, files: Sequence[Path]) -> str:
     for number, file in enumerate(files):
         body = gzip.decompress(file.read_bytes())
         url = f"https://site{number}.test/"
-        document = read_html(PageSource(body=body, url=url, content_type="text/html"))
+        document = read_html(PageSource(body=body, url=url, content_type="text/html"), NO_IDS)
         await store.write([Page(url=url, fetched_at=0.0, text=document.utf8, source=None)])
         texts, received = texts + len(document.utf8), received + len(body)
     await store.close()

@@ -53,7 +53,6 @@ STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("links", ("rove/parse/links.py",)),
     ("links", ("rove/urls/", "read_html")),
     ("text", ("rove/parse/text.py",)),
-    ("text", ("_text (rove/parse/html.py",)),
     ("parse", ("rove/parse/",)),
     ("gate and robots.txt", ("rove/policy/robots.py",)),
     ("gate and robots.txt", ("rove/policy/gate.py",)),

@@ -44,8 +44,10 @@ class Plan:
     delay: float
     seconds: float
     rounds: int
-    without: tuple[str, ...]
+    without: tuple[str, ...] = ()
     """Animals to leave out."""
+    timeout: float | None = 5.0
+    """Seconds that a request may take; None for rove's own default."""
 
     @property
     def pages(self) -> int:
@@ -86,7 +88,8 @@ def measure(plan: Plan, command: Sequence[str] = ()) -> Pace:
         crawl = [sys.executable, "-m", "rove", "crawl", str(folder / "seeds.txt"), "--email", EMAIL]
         crawl += ["--data-dir", str(folder / "data"), "--delay", str(plan.delay)]
         crawl += ["--allow-short-delay", "--max-duration", f"{plan.seconds}s", "--sitemaps"]
-        crawl += ["--timeout", "5", "--processes", "1", *reach]
+        crawl += ["--processes", "1", *reach]
+        crawl += [] if plan.timeout is None else ["--timeout", str(plan.timeout)]
         subprocess.run(crawl, check=True, capture_output=True, cwd=ROOT)
         return _pace(sites, plan.seconds)
 

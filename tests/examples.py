@@ -191,7 +191,7 @@ def _heartbeats(session: Session) -> int:
 
 
 def _domain(url: str) -> str:
-    return domain_of(urlsplit(url).hostname or "")[0]
+    return domain_of(urlsplit(url).hostname or "")
 
 
 if __name__ == "__main__":

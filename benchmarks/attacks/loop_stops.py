@@ -8,6 +8,7 @@ Each row is the longest step in CPU time, best of three. A step is what runs wit
 from __future__ import annotations
 
 import asyncio
+import gzip
 import sys
 import time
 from asyncio import events
@@ -25,20 +26,18 @@ from rove.crawl.visit import CHILDREN_PER_TURN
 from rove.crawl.writer import new_links
 from rove.fetch.dns import AresLookup
 from rove.fetch.head import MAX_HEAD_BYTES, MAX_HEAD_LINES, MAX_LOCATION, judge, parse_head
-from rove.frontier.rows.origins import origin_record, origin_values
+from rove.frontier.rows.origins import origin_records, origin_values
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import Response
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.parse.directives import read_headers
-from rove.parse.html import PageSource
-from rove.parse.reading_process import list_sitemap_at_once
-from rove.parse.sitemap import MAX_SHORT_SITEMAP, MAX_SITEMAP_URLS
+from rove.parse.sitemap import MAX_SITEMAP_BYTES, MAX_SITEMAP_URLS, read_sitemap
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.pacing import retry_after
 from rove.policy.robots import Rules
 from rove.policy.robots_lines import LONG_ROBOTS, MAX_ROBOTS_BYTES, Reduced, reducing
-from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from rove.urls.canonical import NO_IDS, CrawlUrl, parse_base
 
 LIMIT_MS = 20.0
 ROUNDS = 3
@@ -145,7 +144,7 @@ def _of_robots() -> Iterator[tuple[str, float]]:
     yield "robots.txt: made a row", cpu_ms(lambda: origin_values(record))
     values = origin_values(record)
     stored = [*values[:6], 0, 0, *values[7:]]
-    yield "robots.txt: read from a row", cpu_ms(lambda: origin_record(stored))
+    yield "robots.txt: read from a row", cpu_ms(lambda: origin_records([stored]))
 
 
 def _reduced(body: bytes) -> Reduced:
@@ -189,36 +188,47 @@ def _of_heads() -> Iterator[tuple[str, float]]:
     base = parse_base("http://a.test/" + "a/" * 900)
     for text in ("a/../", "%41", "é", "?a&"):
         location = text * (MAX_LOCATION // len(text))
-        yield f"Location of 8,000 characters {text!r}: resolved", cpu_ms(partial(canonical, location, base))
+        yield f"Location of 8,000 characters {text!r}: resolved", cpu_ms(partial(NO_IDS.canonical, location, base))
 
 
 def _of_sitemaps() -> Iterator[tuple[str, float]]:
-    def xml(root: str, item: Callable[[int], str], size: int = MAX_SHORT_SITEMAP) -> bytes:
-        return _filled(lambda n: item(n).encode(), size - 20, f"<{root}>".encode()) + f"</{root}>".encode()
+    def xml(root: str, item: Callable[[int], str]) -> bytes:
+        return _filled(lambda n: item(n).encode(), MAX_SITEMAP_BYTES, f"<{root}>".encode())
 
     kinds = {
         "urlset": xml("urlset", lambda n: f"<url><loc>http://a.test/{n}</loc></url>"),
+        "urlset of duplicates": xml("urlset", lambda n: "<loc>http://a.test/</loc>"),
         "sitemapindex": xml("sitemapindex", lambda n: f"<sitemap><loc>http://a.test/{n}</loc></sitemap>"),
         "rss": xml("rss", lambda n: f"<item><link>{n}</link></item>"),
         "feed": xml("feed", lambda n: f'<entry><link href="{n}"/></entry>'),
-        "text": _filled(lambda n: b"http://a.test/%d\n" % n, MAX_SHORT_SITEMAP, b""),
+        "text": _filled(lambda n: b"http://a.test/%d\n" % n, MAX_SITEMAP_BYTES, b""),
+        "angle brackets": xml("urlset", lambda n: "<" * 1_000),
+        "a comment of dashes": xml("urlset><!--", lambda n: "- " * 1_000),
+        "open elements": xml("urlset", lambda n: "<loc>" * 1_000),
+        "blanks": xml("urlset><loc", lambda n: " " * 1_000),
+        "Chinese": b"<urlset>" + "<loc>http://a.test/\u4e2d\u6587</loc>".encode("gbk") * 400_000,
     }
     for name, body in kinds.items():
-        source = PageSource(body=body, url=SOURCE, content_type=None)
-        assert list_sitemap_at_once(source, "a.test") is not None, "it is read in the event loop"
-        yield f"sitemap of 32 KiB, {name}: read", cpu_ms(partial(list_sitemap_at_once, source, "a.test"))
+        yield f"sitemap of 10 MiB, {name}: longest slice", longest_step(partial(_read_slices, body))
+        packed = gzip.compress(body, 1)
+        yield f"the same as gzip ({len(packed) >> 10} KiB)", longest_step(partial(_read_slices, packed))
     gate = Gate(Exclusions())
     (page,) = _urls([SOURCE])
     some = _urls(f"http://a.test/{'seg/' * 20}{n}?a={n}&b=c" for n in range(CHILDREN_PER_TURN))
     yield "sitemap index: 100 children admitted", cpu_ms(lambda: [gate.admits(u, depth=1, source=page) for u in some])
     listed = _urls(f"http://a.test/{n}/page?id={n}" for n in range(MAX_SITEMAP_URLS))
-    links = gate.admitted(listed, depth=1, source=page, refused={})
+    links = gate.admitted(listed, depth=1, source=page, own_domains=(page.domain,), refused={})
     assert len(links) == MAX_SITEMAP_URLS
     yield "50,000 URLs of a sitemap: those that may be new", longest_step(lambda: new_links(links, SeenSet(), {}))
 
 
 def _urls(texts: Iterable[str]) -> list[CrawlUrl]:
-    return [url for text in texts if (url := canonical(text)) is not None]
+    return [url for text in texts if (url := NO_IDS.canonical(text)) is not None]
+
+
+async def _read_slices(body: bytes) -> None:
+    for _ in read_sitemap(body, url=SOURCE, host="a.test", form=NO_IDS):
+        await asyncio.sleep(0)
 
 
 async def _reduce(body: bytes) -> None:

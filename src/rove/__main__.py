@@ -15,7 +15,7 @@ from contextlib import suppress
 import click
 
 from rove.errors import RoveError
-from rove.harmless import one_line, some_lines
+from rove.notation.harmless import one_line, some_lines
 
 log = logging.getLogger("rove")
 log.addHandler(logging.NullHandler())

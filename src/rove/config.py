@@ -8,18 +8,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from rove.errors import UsageError
-from rove.humanize import size_text
+from rove.notation.humanize import size_text
 from rove.policy.budget import DEFAULT_HORIZON
-from rove.policy.constants import DAY, DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
+from rove.policy.constants import (
+    DAY,
+    DEFAULT_DELAY,
+    DEFAULT_MAX_LINKS,
+    DEFAULT_MAX_PARSED_SIZE,
+    DEFAULT_PER_IP,
+    DEFAULT_PER_IP_RATE,
+    DEFAULT_REDIRECT_HOPS,
+    VISIT_BUDGET,
+)
+from rove.policy.file_types import FileTypes, file_types_with
 from rove.policy.identity import is_placeholder, is_plausible_email
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
-DEFAULT_CONCURRENCY = 500
+AUTO: Literal["auto"] = "auto"
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_MAX_PAGE_SIZE = 5 << 20
 DEFAULT_MAX_MEMORY = 1 << 30
@@ -93,8 +103,8 @@ class Settings:
     """Seconds between two visits to a domain. The default allows 1,234 pages a day, which hardly show in a log."""
     allow_short_delay: bool = False
     """Allows a shorter delay than the default, for sites that are your own or have agreed."""
-    concurrency: int = DEFAULT_CONCURRENCY
-    """Fetches in flight. The default needs a small part of `max_memory`; it is lowered where open files are few."""
+    concurrency: int | Literal["auto"] = AUTO
+    """Fetches in flight. By default as many as the web needs and the machine allows (policy/concurrency.py)."""
     max_depth: int | None = None
     """Links to follow from a seed."""
     seeds_only: bool = False
@@ -111,8 +121,10 @@ class Settings:
     """'text', 'raw' or 'both'. By default only the text, which is much smaller than the response."""
     redirect_hops: int = DEFAULT_REDIRECT_HOPS
     """Redirects inside a domain that a visit follows at once."""
-    per_ip: int | None = None
-    """Connections to one address at a time, per process."""
+    per_ip: int = DEFAULT_PER_IP
+    """Visits to one IP address at a time, from this machine; 0 means no limit."""
+    per_ip_rate: float = DEFAULT_PER_IP_RATE
+    """Visits to one IP address that begin in a second, from this machine; 0 means no limit."""
     sitemaps: bool = False
     """Read the sitemaps that robots.txt names. Off by default, because they can list millions of URLs."""
     max_links: int = DEFAULT_MAX_LINKS
@@ -121,6 +133,8 @@ class Settings:
     """Seconds that one request may take. With the default, a visit has time for three slow requests."""
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE
     """Bytes to receive of one page; the rest is cut off. Reading a page may take 20 times as much memory."""
+    max_parsed_size: int = DEFAULT_MAX_PARSED_SIZE
+    """Bytes to read of one page. While a page is read, the process does nothing else."""
     horizon: float | None = None
     """Seconds that the crawl is expected to run; None means `planned_seconds`."""
     longest_plan: float = 0.0
@@ -130,6 +144,10 @@ class Settings:
     min_free_disk: int = DEFAULT_MIN_FREE_DISK
     """Bytes that must stay free on the disk of the data directory, or the crawl pauses. 0 turns the check off."""
     limits: Limits = Limits()
+    file_types: str = "skip"
+    """'skip' or 'visit'. By default links to pictures, archives and the like are not taken: they hold no text."""
+    skip_extensions: tuple[str, ...] = ()
+    """More extensions of files whose links are not taken."""
     drop_params: tuple[str, ...] = ()
     """More query parameters to remove from URLs. Cannot be changed later, because the stored URLs would not match."""
 
@@ -137,6 +155,11 @@ class Settings:
     def ignored_params(self) -> IgnoredParams:
         """The parameters that this crawl removes from URLs."""
         return ignored_params_with(self.drop_params)
+
+    @property
+    def skipped_file_types(self) -> FileTypes:
+        """The types of files whose links this crawl does not take."""
+        return file_types_with(self.skip_extensions, built_in=self.file_types == "skip")
 
     @property
     def planned_seconds(self) -> float:
@@ -215,16 +238,17 @@ def _time_problems(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _size_problems(settings: Settings) -> Iterator[tuple[str, str]]:
     memory, page_size = settings.max_memory, settings.max_page_size
-    if settings.concurrency < 1:
+    if settings.concurrency != AUTO and settings.concurrency < 1:
         yield "concurrency", "--concurrency must be at least 1"
-    if not SMALLEST_MAX_PAGE_SIZE <= page_size <= LARGEST_MAX_PAGE_SIZE:
-        yield (
-            "max_page_size",
-            (
-                f"a --max-page-size of {size_text(page_size)} is not between "
-                f"{size_text(SMALLEST_MAX_PAGE_SIZE)} and {size_text(LARGEST_MAX_PAGE_SIZE)}"
-            ),
-        )
+    for field, size in (("max_page_size", page_size), ("max_parsed_size", settings.max_parsed_size)):
+        if not SMALLEST_MAX_PAGE_SIZE <= size <= LARGEST_MAX_PAGE_SIZE:
+            yield (
+                field,
+                (
+                    f"a --{field.replace('_', '-')} of {size_text(size)} is not between "
+                    f"{size_text(SMALLEST_MAX_PAGE_SIZE)} and {size_text(LARGEST_MAX_PAGE_SIZE)}"
+                ),
+            )
     least = LEAST_MEMORY + PAGES_IN_MEMORY * max(0, page_size - DEFAULT_MAX_PAGE_SIZE)
     if memory < least:
         yield (

@@ -19,6 +19,8 @@ from rove.model.instructions import Instruction, InstructionKind, Instructions, 
 
 ORPHAN_SECONDS = 60.0
 """How long a start waits for the workers of a supervisor that was killed."""
+_MAX_ATTEMPTS = 100
+"""Attempts to make a directory that other starts, which fail, delete at the same moment."""
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class DataDir:
         self.seeds = root / "seeds"
         self.inflight_log = root / "in-flight"
         """Requests that are not in the frontier yet; read after a crash."""
+        self.database = root / "database.json"
+        """What this directory remembers of its database, to recognise an older copy."""
         self.log = root / "rove.log"
         self._lock = root / "lock"
         self._workers_lock = root / "lock.workers"
@@ -54,9 +58,9 @@ class DataDir:
         """Whether a crawl was created here, or this directory takes part in one."""
         return self.frontier.exists() or self._remote.exists()
 
-    def log_of(self, number: int) -> Path:
-        """Return the log file of one of several workers."""
-        return self.root / f"rove-{number}.log"
+    def log_of(self, worker: str) -> Path:
+        """Return the log file of a worker, given by its name."""
+        return self.root / f"rove-{worker}.log"
 
     # The crawl in PostgreSQL
 
@@ -149,13 +153,16 @@ class DataDir:
 
     def _taken_lock(self) -> int:
         """Create the directory and its lock, and take it; return its handle."""
+        attempts = 0
         while True:
+            attempts += 1
             try:
                 self.root.mkdir(parents=True, exist_ok=True)
                 handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            except FileNotFoundError:
-                continue  # a start that failed has just deleted the directory
             except OSError as error:
+                # A start that failed may have just deleted the directory. Below /proc, none can ever be made.
+                if isinstance(error, FileNotFoundError) and attempts < _MAX_ATTEMPTS:
+                    continue
                 raise UsageError(f"{self.root} cannot be used as a data directory: {error.strerror}") from error
             try:
                 self._take(handle)

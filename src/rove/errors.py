@@ -27,6 +27,10 @@ class Unreachable(UsageError):
     """The frontier's database does not answer; it may later."""
 
 
+class StaleDatabase(UsageError):
+    """The frontier's database is not the current one: a former primary, or another server."""
+
+
 class Interrupted(RoveError):
     """A signal ended the command before it had begun its work."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -57,9 +58,10 @@ def rove_each(commands: Sequence[Sequence[object]], **options: Any) -> list[Comp
         return list(threads.map(lambda words: run(*words, **options), commands))
 
 
-def start(*arguments: object, **options: object) -> Process:
-    """Start a rove command in a process group of its own."""
-    command = [sys.executable, "-m", "rove", *map(str, arguments)]
+def start(*arguments: object, outage_rules: Mapping[str, float] | None = None, **options: object) -> Process:
+    """Start a rove command in a process group of its own, with other rules for outages if they are given."""
+    program = ["rove"] if outage_rules is None else ["tests.acceptance.impatient_rove", json.dumps(outage_rules)]
+    command = [sys.executable, "-m", *program, *map(str, arguments)]
     settings = {
         "stdin": subprocess.DEVNULL,
         "stdout": subprocess.PIPE,
@@ -72,7 +74,7 @@ def start(*arguments: object, **options: object) -> Process:
 
 
 @contextmanager
-def started(*arguments: object, **options: object) -> Iterator[Process]:
+def started(*arguments: object, **options: Any) -> Iterator[Process]:
     """Start a rove command and kill it, if it still runs, at the end of the block."""
     process = start(*arguments, **options)
     try:
@@ -87,7 +89,7 @@ def started(*arguments: object, **options: object) -> Iterator[Process]:
 
 
 @contextmanager
-def logged(*arguments: object, **options: object) -> Iterator[tuple[Process, Callable[[], str]]]:
+def logged(*arguments: object, **options: Any) -> Iterator[tuple[Process, Callable[[], str]]]:
     """Like `started`, but also yield a function that returns everything the command has printed so far."""
     with (
         tempfile.NamedTemporaryFile("r+") as output,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 from collections import Counter
@@ -50,6 +51,25 @@ def frontier_rows(data: Path, query: str) -> list[tuple[Any, ...]]:
         if "no such table" in str(error) or "unable to open" in str(error):
             return []
         raise
+
+
+def secret_of(data: Path) -> bytes:
+    """Return the secret of a crawl on SQLite."""
+    ((text,),) = frontier_rows(data, "SELECT value FROM meta WHERE key = 'secret'")
+    return bytes.fromhex(text)
+
+
+def shows_secret(text: bytes, secret: bytes) -> bool:
+    """Whether a text has a secret in it: as it is, in hexadecimal, in base64, or as Python or JSON write bytes."""
+    written = [secret.hex(), secret.hex().upper(), base64.b64encode(secret).decode().rstrip("=")]
+    written += [base64.urlsafe_b64encode(secret).decode().rstrip("="), repr(secret)[2:-1], str(list(secret))[1:-1]]
+    forms = [secret, *(form.encode() for form in written), str(list(secret))[1:-1].replace(" ", "").encode()]
+    return any(form in text for form in forms)
+
+
+def files_with_secret(data: Path, secret: bytes) -> set[str]:
+    """Return the names of all files of a data directory that have a secret in them."""
+    return {path.name for path in data.rglob("*") if path.is_file() and shows_secret(path.read_bytes(), secret)}
 
 
 def leased_domains(data: Path) -> int:

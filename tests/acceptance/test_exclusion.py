@@ -71,15 +71,13 @@ class Domains:
         self._large: set[str] = set()
         self.hosts: dict[str, list[str]] = {}
         for host in all_hosts(web.web):
-            self.hosts.setdefault(domain_of(host)[0], []).append(host)
+            self.hosts.setdefault(domain_of(host), []).append(host)
             if len(web.expected([host])) > MANY_PAGES:
                 self._large.add(host)
 
     def busy(self) -> list[str]:
         """Return the domains that are being crawled and whose hosts all have many pages, the busiest first."""
-        asked = Counter(
-            domain_of(request.host)[0] for request in self._web.requests() if request.kind is LogKind.REQUEST
-        )
+        asked = Counter(domain_of(request.host) for request in self._web.requests() if request.kind is LogKind.REQUEST)
         return [
             name
             for name, count in asked.most_common()

@@ -214,10 +214,10 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
                     "text",
                     "pdf",
                     "json",
-                    "png",
+                    "picture.png",
                     "css",
                     "none",
-                    "huge",
+                    "film.mp4",
                     "endless",
                 ]
             )
@@ -229,16 +229,16 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
         "a.test/text": Reply("Grüße aus dem Süden", type="text/plain; charset=utf-8"),
         "a.test/pdf": Reply("%PDF", type="application/pdf"),
         "a.test/json": Reply("{}", type="application/json"),
-        "a.test/png": Reply("PNG", type="image/png"),
+        "a.test/picture.png": Reply("PNG", type="image/png"),
         "a.test/css": Reply("p {}", type="text/css"),
         "a.test/none": Reply("p", type="application/octet-stream"),
-        "a.test/huge": Reply("film " * 20_000, type="video/mp4", endless=True),
+        "a.test/film.mp4": Reply("film " * 20_000, type="video/mp4", endless=True),
         "a.test/endless": Reply("<p>word</p>" * 20_000, endless=True),
     }
     data = tmp_path / "data"
     with site(pages) as web:
         seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/")
-        result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
+        result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach, "--file-types", "visit")
     assert result.returncode == 0, result.stderr
     assert set(web.pages) == {f"http://{name}" for name in pages}
     found = {page["url"].removeprefix("http://a.test/"): page for page in exported(data)}
@@ -249,7 +249,7 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
         assert found[name]["truncated"] is False
     assert found["endless"]["truncated"] is True
     assert found["endless"]["bytes"] == 5 * 1024 * 1024
-    assert web.sent["http://a.test/huge"] < 8_000_000, "a body was read that is not wanted"
+    assert web.sent["http://a.test/film.mp4"] < 8_000_000, "a body was read that is not wanted"
     states = states_of(data)
     assert states["http://a.test/pdf"] == ("failed", "type application/pdf")
     status = status_of(data)

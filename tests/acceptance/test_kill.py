@@ -39,11 +39,6 @@ def settled(data: Path) -> int:
     return len(frontier_rows(data, "SELECT 1 FROM url WHERE state <> 0"))
 
 
-def is_on_its_last_try(data: Path) -> bool:
-    """Tell whether a visit is under way that was lost twice. If it is lost again, its URL is given up."""
-    return bool(frontier_rows(data, "SELECT 1 FROM domain WHERE unsettled > 2"))
-
-
 def crawl_through_kills(web: ServedWeb, folder: Path, seed: int) -> int:
     """Crawl to the end through three to five kills, and return how many visits they cut off.
 
@@ -58,7 +53,7 @@ def crawl_through_kills(web: ServedWeb, folder: Path, seed: int) -> int:
     for _ in range(chance.randint(3, 5)):
         target = settled(data) + chance.randint(0, MOST_SETTLED)
         with started(*crawl) as process:
-            while process.poll() is None and (settled(data) < target or is_on_its_last_try(data)):
+            while process.poll() is None and settled(data) < target:
                 time.sleep(0.01)
             if process.poll() is not None:
                 assert process.returncode == 0, process.communicate()[0]

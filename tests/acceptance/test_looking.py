@@ -17,7 +17,7 @@ import pytest
 from rove.__main__ import run
 from tests.acceptance.command import crawl_options, rove_alone, started, wait_for, write_lines
 from tests.acceptance.hostile_text import ANSWERS, HOST, HOSTILE, PAGES, UNSAFE
-from tests.acceptance.results import frontier_rows
+from tests.acceptance.results import frontier_rows, secret_of, shows_secret
 from tests.acceptance.site import Reply, site
 
 KEYS = {
@@ -98,7 +98,8 @@ def test_the_crawl_prints_and_logs_no_hostile_text(crawled: tuple[Path, str]) ->
         check_harmless(log.read_text())
 
 
-def test_no_command_prints_hostile_text(answer: Answer, tmp_path: Path) -> None:
+def test_no_command_prints_hostile_text_or_the_secret(answer: Answer, data: Path, tmp_path: Path) -> None:
+    secret = secret_of(data)
     url = f"http://{HOST}/"
     commands: list[list[object]] = [
         ["status"],
@@ -138,8 +139,11 @@ def test_no_command_prints_hostile_text(answer: Answer, tmp_path: Path) -> None:
         assert out or err, command
         check_harmless(out)
         check_harmless(err)
+        assert not shows_secret((out + err).encode(), secret), command
         assert "Traceback" not in err, command
-    check_harmless((tmp_path / "report.html").read_text())
+    written = (tmp_path / "report.html").read_text()
+    check_harmless(written)
+    assert not shows_secret(written.encode(), secret)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -31,7 +31,14 @@ from tests.acceptance.command import (
 )
 from tests.acceptance.interruption import environment_with
 from tests.acceptance.readers import in_one_process
-from tests.acceptance.results import check_audit, check_ledger, exported_urls, status_of
+from tests.acceptance.results import (
+    check_audit,
+    check_ledger,
+    exported_urls,
+    files_with_secret,
+    shows_secret,
+    status_of,
+)
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import ServedWeb, served
@@ -134,6 +141,13 @@ def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
         check_where_to_look(here, there)
         check_look_from_anywhere(crawl, here, there, tmp_path / "nothing here")
     check_no_password_in_files(here, there)
+    assert not files_with_secret(here, secret_in(crawl)) and not files_with_secret(there, secret_in(crawl))
+
+
+def secret_in(crawl: OnPostgres) -> bytes:
+    """Return the secret of a crawl on PostgreSQL."""
+    ((text,),) = crawl.rows("SELECT value FROM meta WHERE key = 'secret'")
+    return bytes.fromhex(text)
 
 
 def with_password(crawl: OnPostgres) -> OnPostgres:
@@ -148,7 +162,7 @@ def check_look_from_anywhere(crawl: OnPostgres, here: Path, there: Path, nowhere
     """Check that every reading command works with nothing but the URL of the database."""
     pages = {place: exported_urls(place) for place in (here, there)}
     url = min(pages[there])
-    site = domain_of(urlsplit(url).hostname or "")[0]
+    site = domain_of(urlsplit(url).hostname or "")
     reading = [["status", "--json"], ["nodes", "--json"], ["pages"], ["show", url], ["export"], ["audit"]]
     reading += [["explain", url], ["report", site], ["show", url, "--raw"]]
     answers = in_one_process([[*words, *crawl.options, "--data-dir", nowhere] for words in reading])
@@ -164,7 +178,8 @@ def check_look_from_anywhere(crawl: OnPostgres, here: Path, there: Path, nowhere
     for place, urls in pages.items():
         assert re.search(rf"{len(urls):,} pages .*{place}$", good[4].err, re.MULTILINE), good[4].err
     assert raw.code == 2 and "raw" in raw.err
-    assert PASSWORD not in "".join(answer.out + answer.err for answer in answers)
+    printed = "".join(answer.out + answer.err for answer in answers)
+    assert PASSWORD not in printed and not shows_secret(printed.encode(), secret_in(crawl))
     assert not nowhere.exists()
 
 
@@ -263,7 +278,7 @@ def settings_that_are_changed_on_one_machine_hold_on_all(tmp_path: Path) -> None
             visits: dict[str, list[float]] = {}
             for request in web.requests():
                 if request.start > changed_at:
-                    visits.setdefault(domain_of(request.host)[0], []).append(request.start)
+                    visits.setdefault(domain_of(request.host), []).append(request.start)
             again = {name for name, starts in visits.items() if starts[-1] - starts[0] >= delay}
             assert not again, "the joined machine kept the old delay"
             assert second.poll() is None, output()
@@ -288,6 +303,7 @@ def a_crawl_is_moved_from_sqlite_to_postgres_and_goes_on(tmp_path: Path) -> None
         assert again.returncode == 2 and "moved already" in again.stderr
         result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 100_000)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
+        assert "rests" not in result.stderr, "nothing was lost"
         check_end(web, crawl, data, cut_off=0)
 
 
@@ -355,23 +371,32 @@ def a_database_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path) -> None
 
 
 @scenario
-def a_stop_while_the_database_is_away_does_not_wait_for_it(tmp_path: Path) -> None:
-    data, seeds = tmp_path / "data", tmp_path / "seeds.txt"
-    seeds.write_text("".join(f"http://host{i}.test/\n" for i in range(50)))
+def neither_a_stop_nor_a_time_limit_waits_for_a_database_that_is_away(tmp_path: Path) -> None:
+    seeds, addresses = tmp_path / "seeds.txt", {f"http://host{i}.test/" for i in range(400)}
+    seeds.write_text("".join(f"{address}\n" for address in addresses))
+    stopped, limited = tmp_path / "stopped", tmp_path / "limited"
+
+    def options(data: Path, processes: int) -> list[object]:
+        politeness = crawl_options(data, delay=0.5, concurrency=8, processes=processes)
+        return ["crawl", seeds, *politeness, *web.reach, *OnPostgres(server.url, data.name).options]
+
     with own_server() as server, site(lambda host, path: Reply("hello")) as web:
-        crawl = OnPostgres(server.url, "away")
-        options = crawl_options(data, delay=0.5, concurrency=8, processes=2)
-        with logged("crawl", seeds, *options, *web.reach, *crawl.options) as (process, output):
-            wait_for(lambda: len(web.pages) > 30)
+        with (
+            logged(*options(stopped, 2)) as (process, output),
+            logged(*options(limited, 1), "--max-duration", "15s") as (brief, brief_output),
+        ):
+            wait_for(lambda: len(web.pages) > 40)
             server.stop()
-            wait_for(lambda: "the database is away" in output())
-            told = rove("stop", "--data-dir", data)
+            wait_for(lambda: "the database is away" in output() and "the database is away" in brief_output())
+            told = rove("stop", "--data-dir", stopped)
             assert told.returncode == 0 and "the database cannot be read" in told.stdout, told.stderr
             assert process.wait(120) == 1 and "Traceback" not in output(), output()
+            assert brief.wait(120) == 1 and "Traceback" not in brief_output(), brief_output()
         server.start()
-        result = rove("crawl", "--resume", "--data-dir", data)
-        assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
-        assert exported_urls(data) == {f"http://host{i}.test/" for i in range(50)}
+        for data in (stopped, limited):
+            result = rove("crawl", "--resume", "--data-dir", data)
+            assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
+            assert exported_urls(data) == addresses
 
 
 @pytest.fixture(scope="module", autouse=True)

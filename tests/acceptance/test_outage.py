@@ -6,21 +6,17 @@ runs the same with a minute of silence, three minutes of outage and 200 sites.
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.command import Process, crawl_options, rove, wait_for, write_lines
+from tests.acceptance.command import Process, crawl_options, logged, rove, wait_for, write_lines
 from tests.acceptance.fragile_web import FragileWeb, fragile_web, name_server, shortest_pause
 from tests.acceptance.results import check_audit, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
@@ -43,25 +39,9 @@ scenario = Scenarios()
 _shared: dict[str, str] = {}
 
 
-@contextmanager
-def impatient(*arguments: object) -> Iterator[tuple[Process, Callable[[], str]]]:
-    """Run rove with short patience, and yield the process and a function that returns what it has printed."""
-    command = [sys.executable, "-m", "tests.acceptance.impatient_rove", json.dumps(RULES), *map(str, arguments)]
-    with tempfile.NamedTemporaryFile("r+") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            yield process, Path(output.name).read_text
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait(60)
+def impatient(*arguments: object) -> AbstractContextManager[tuple[Process, Callable[[], str]]]:
+    """Run rove with short patience; yield the process and a function that returns what it has printed."""
+    return logged(*arguments, outage_rules=RULES)
 
 
 def wait_out(
@@ -120,7 +100,7 @@ def a_name_server_that_dies_and_comes_back(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with fragile_web(SITES, pages=200) as web, name_server() as names:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
-        options = ["--dns-server", names.address, "--allow-private-addresses"]
+        options = ["--dns-server", names.address, "--allow-private-addresses", "--per-ip", 0, "--per-ip-rate", 0]
         with impatient("crawl", seeds, *crawl_options(data, delay=DELAY, processes=2), *options) as (crawl, said):
             wait_out(web, crawl, said, names.die, names.come_up, logs=worker_logs(data))
         check(data, web, lambda query: frontier_rows(data, query), no="1 - 1")

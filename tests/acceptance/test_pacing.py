@@ -171,29 +171,6 @@ def _sizes(hops: int) -> list[int]:
 
 
 @scenario
-def an_address_has_no_more_connections_than_allowed(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    hosts = [f"host{number}.test" for number in range(30)]
-
-    def answer(host: str, path: str) -> Reply:
-        return Reply("<title>x</title>", status=404 if path == "/robots.txt" else 200, after=0.05)
-
-    at_once: dict[str, int] = {}
-    for limit in ("2", "none"):
-        with site(answer) as web:
-            seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
-            data = tmp_path / f"data-{limit}"
-            options = crawl_options(data, delay=DELAY, concurrency=30)
-            options += ["--per-ip", limit] if limit != "none" else []
-            result = rove("crawl", seeds, *options, *web.reach)
-        assert result.returncode == 0, result.stderr
-        assert set(web.pages) == {f"http://{host}/" for host in hosts}
-        at_once[limit] = web.most_unanswered
-        check_books(data, web.urls)
-    assert at_once["2"] == 2 and at_once["none"] > 4, at_once
-
-
-@scenario
 def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
     """A host whose robots.txt cannot be fetched, and a domain none of whose hosts answers."""
     data, delay = tmp_path / "data", 0.1

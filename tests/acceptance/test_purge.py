@@ -65,7 +65,7 @@ def records(data: Path) -> Counter[Stored]:
 
 
 def is_of(domain: str, url: str) -> bool:
-    return domain_of(url.split("/")[2].partition(":")[0])[0] == domain
+    return domain_of(url.split("/")[2].partition(":")[0]) == domain
 
 
 def pages_by_url(data: Path) -> dict[str, dict[str, object]]:
@@ -96,7 +96,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
             result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 60)
             assert result.returncode == 0, result.stderr
         seen = [request.url for request in web.requests() if request.kind is LogKind.REQUEST]
-    stored = Counter(domain_of(page["url"].split("/")[2])[0] for page in exported(data))
+    stored = Counter(domain_of(page["url"].split("/")[2]) for page in exported(data))
     assert len(list((data / "warc").iterdir())) >= RUNS
     return Crawled(data, stored.most_common(1)[0][0], seen)
 
@@ -170,6 +170,10 @@ def test_a_running_crawl_is_not_purged(tmp_path: Path) -> None:
             web.release.set()
             crawl.communicate(timeout=20)
     assert {page["url"] for page in exported(data)} == {"http://a.test/", "http://held.test/"}
+    typo = rove("purge", "aa.test", "--yes", "--data-dir", data)
+    assert typo.stdout == f"nothing to delete: {data} has no request to aa.test and all its subdomains\n"
+    unshown = rove("show", "http://a.test/robots.txt", "--data-dir", data)
+    assert unshown.stderr.endswith(" is not known to this crawl; 'rove report a.test' shows the robots.txt\n")
     result = rove("purge", "a.test", "--yes", "--data-dir", data)
     assert result.returncode == 0, result.stderr
     assert [url for _, url, _ in records(data)] == ["http://held.test/"]

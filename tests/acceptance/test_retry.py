@@ -13,7 +13,7 @@ from signal import SIGINT
 
 import pytest
 
-from tests.acceptance.command import crawl_options, rove, rove_each, start, started, wait_for, write_lines
+from tests.acceptance.command import crawl_options, rove, rove_alone, rove_each, start, started, wait_for, write_lines
 from tests.acceptance.results import check_audit, exported_urls, status_of
 from tests.acceptance.site import Reply, site, unreachable
 
@@ -103,7 +103,13 @@ def test_dead_seeds_that_are_given_again_are_tried_again(tmp_path: Path) -> None
         listed = rove("seeds", "--failed", "--data-dir", data)
         assert listed.stdout.count("(robots.txt: connect)") == 3, listed.stdout
         again = rove("crawl", seeds, "--resume", "--data-dir", data)
+        with Path("/dev/full").open("w") as full:
+            unseen = rove_alone("retry", "--data-dir", data, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert f"{seeds}: 3 seeds: 0 new, 3 tried again\n" in again.stderr, again.stderr
+    assert unseen.returncode == 1
+    assert (
+        unseen.stderr == "rove: the work is done and saved, but the output cannot be written: No space left on device\n"
+    )
     check_audit(data)
 
 

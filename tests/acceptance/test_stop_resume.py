@@ -14,7 +14,6 @@ from signal import SIGINT, SIGTERM, Signals
 import pytest
 
 from rove.cli.terminal import REPEAT_SECONDS
-from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     Process,
@@ -32,6 +31,7 @@ from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import ServedWeb, served
 from tests.judge import judge
 from tests.oracle import all_hosts
+from tests.urls import canonical
 
 KNOBS = ["crawl_delay=0.2"]
 NO_RULES = Reply(status=404)
@@ -39,7 +39,7 @@ scenario = Scenarios()
 
 
 def domains_asked(web: ServedWeb) -> set[str]:
-    return {domain_of(request.host)[0] for request in web.requests()}
+    return {domain_of(request.host) for request in web.requests()}
 
 
 def domain_of_url(url: str) -> str:
@@ -278,7 +278,7 @@ def only_the_domains_of_the_seeds_are_visited(tmp_path: Path) -> None:
         result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 10_000)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
     assert domains_asked(web) == set(chosen)
-    own = [host for host in all_hosts(web.web) if domain_of(host)[0] in chosen]
+    own = [host for host in all_hosts(web.web) if domain_of(host) in chosen]
     assert exported_urls(data) == web.expected(own)
     assert status_of(data)["not_accepted"]["out-of-scope"] > 0
 
@@ -288,9 +288,9 @@ def excluded_domains_are_never_asked(tmp_path: Path) -> None:
     data, exclude = tmp_path / "data", tmp_path / "exclude.txt"
     with served(tmp_path, hosts=16, profile="calm", knobs=KNOBS) as web:
         hosts = list(all_hosts(web.web))
-        with_more_hosts = [domain_of(host)[0] for host in hosts if host.startswith("www.")]
+        with_more_hosts = [domain_of(host) for host in hosts if host.startswith("www.")]
         whole = {with_more_hosts[0], web.web.host_name(0), web.web.host_name(1)}
-        blog = next(host for host in hosts if host.startswith("blog.") and domain_of(host)[0] not in whole)
+        blog = next(host for host in hosts if host.startswith("blog.") and domain_of(host) not in whole)
         later = next(name for name in with_more_hosts if name not in whole)
         exclude.write_text("# not these\r\n" + "".join(f"{name.upper()}\r\n" for name in sorted(whole)) + blog)
         seeds = web.write_seeds(tmp_path / "seeds.txt")
@@ -304,12 +304,12 @@ def excluded_domains_are_never_asked(tmp_path: Path) -> None:
         result = rove("crawl", *words)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
 
-    asked = Counter(domain_of(request.host)[0] for request in web.requests())
+    asked = Counter(domain_of(request.host) for request in web.requests())
     assert not whole & set(asked), "an excluded domain was asked"
     assert blog not in {request.host for request in web.requests()}
-    after = [r.url for r in web.requests() if domain_of(r.host)[0] == later and r.start > resumed]
+    after = [r.url for r in web.requests() if domain_of(r.host) == later and r.start > resumed]
     assert not after, "a domain was asked that had been excluded on resume"
-    open_hosts = [host for host in hosts if domain_of(host)[0] not in {*whole, later} and host != blog]
+    open_hosts = [host for host in hosts if domain_of(host) not in {*whole, later} and host != blog]
     assert exported_urls(data) == web.expected(open_hosts), "what is excluded is not exported"
     status = status_of(data)
     assert status["domains"]["excluded"] == len(whole) + 1

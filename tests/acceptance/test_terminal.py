@@ -185,6 +185,8 @@ def a_second_ctrl_c_restores_the_terminal_and_says_how_to_resume(folder: Path) -
     text = screen.shown
     assert "stopped at once; continue with: rove crawl --resume" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor stays hidden"
+    assert "rove, running for" in text
+    assert "rove, running for" not in text[text.index("stopped at once") :], "the panel stays on the screen"
 
 
 @scenario

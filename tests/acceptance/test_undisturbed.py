@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from tests.acceptance.command import Completed, crawl_options, rove, rove_each
 from tests.acceptance.results import exported, exported_urls, frontier_rows, status_of
 from tests.acceptance.small_web import ServedWeb, served
 from tests.oracle import all_hosts
+from tests.urls import canonical
 
 DONE = 1
 KNOBS = ["crawl_delay=0.2"]
@@ -149,7 +149,7 @@ def test_pages_are_listed_by_domain_status_and_number(crawled: Crawled) -> None:
 def domain_of_url(url: str) -> str:
     found = canonical(url)
     assert found is not None
-    return domain_of(found.host)[0]
+    return domain_of(found.host)
 
 
 def test_export_is_one_json_object_a_page_with_its_text(crawled: Crawled) -> None:

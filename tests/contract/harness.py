@@ -14,9 +14,11 @@ from typing import Any, Protocol
 import asyncpg
 
 from rove.frontier.contract import Backend, Catalog, Frontier, FrontierReader
+from rove.frontier.era_file import EraFile
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.catalog import PostgresCatalog
-from rove.frontier.postgres.database import SESSION_SETTINGS, PostgresDatabase
+from rove.frontier.postgres.connector import SESSION_SETTINGS
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.reader import PostgresTables
 from rove.frontier.postgres.session import Session
@@ -25,12 +27,13 @@ from rove.frontier.records import Node, Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
+from rove.frontier.sqlite.eras import begin_era_if_older
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.ledger import DelaySource, RequestKind, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Deferred, Lease, Pace, Settled, VisitResult
-from rove.urls.canonical import canonical
+from tests.urls import canonical
 
 DELAY = 70.0
 BUDGET = 180.0
@@ -52,6 +55,8 @@ class Harness(Protocol):
 
     slice: int
     """Rows or URLs that a reader or a bulk settle reads at a time."""
+    era_file: EraFile
+    """What the data directory remembers of the database."""
 
     async def open(
         self,
@@ -86,12 +91,16 @@ class Harness(Protocol):
     async def counted_pending(self) -> dict[int, tuple[int, int]]:
         """Return each domain's counter of pending URLs beside the number of its pending rows."""
 
+    async def statement(self, sql: str) -> list[Any]:
+        """Return the rows of a statement of the test's own, which both databases understand."""
+
 
 class SqliteHarness:
     """The embedded frontier under a fake clock."""
 
     def __init__(self, folder: Path) -> None:
         self.slice = DEFAULT_SLICE
+        self.era_file = EraFile()
         self._path = folder / "frontier.sqlite"
         self._now = START
         self._databases: list[SqliteDatabase] = []
@@ -101,7 +110,14 @@ class SqliteHarness:
         database = SqliteDatabase(self._path)
         self._databases.append(database)
         await database.open(create=True)
-        frontier = SqliteFrontier(database, _policy(**policy), clock=lambda: self._now, urls_per_slice=self.slice)
+        frontier = SqliteFrontier(
+            database,
+            _policy(**policy),
+            clock=lambda: self._now,
+            urls_per_slice=self.slice,
+            era_file=self.era_file,
+        )
+        await database.write(lambda: begin_era_if_older(database, self.era_file, self._now))
         rows = await database.fetch("begin_run", now=self._now, wall=time.time())
         await frontier.begin(run=rows[0][0])
         return frontier
@@ -132,9 +148,12 @@ class SqliteHarness:
             await database.close()
 
     async def counted_pending(self) -> dict[int, tuple[int, int]]:
-        with closing(sqlite3.connect(self._path)) as connection:
-            rows = connection.execute(PENDING).fetchall()
+        rows = await self.statement(PENDING)
         return {domain: (counter, counted) for domain, counter, counted in rows}
+
+    async def statement(self, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self._path)) as connection, connection:
+            return connection.execute(sql).fetchall()
 
 
 class PostgresHarness:
@@ -144,14 +163,17 @@ class PostgresHarness:
         self.url = url
         self.schema = schema
         self.slice = DEFAULT_SLICE
+        self.era_file = EraFile()
         self._now = START
         self._written = 0
         self._databases: list[PostgresDatabase] = []
         self._backends: list[PostgresBackend] = []
 
     async def open(self, **policy: Any) -> Frontier:
-        database = PostgresDatabase(self.url, self.schema)
         is_first = not self._databases
+        if not is_first:
+            await self._write_clock()
+        database = PostgresDatabase(self.url, self.schema, era_file=self.era_file)
         self._databases.append(database)
         await database.open(create=True)
         if is_first:
@@ -219,6 +241,9 @@ class PostgresHarness:
     async def counted_pending(self) -> dict[int, tuple[int, int]]:
         rows = await self.rows(PENDING)
         return {domain: (counter, counted) for domain, counter, counted in rows}
+
+    async def statement(self, sql: str) -> list[Any]:
+        return await self.rows(sql)
 
     async def rows(self, sql: str, *parameters: Any) -> list[Any]:
         """Return the rows of a statement of the test's own."""

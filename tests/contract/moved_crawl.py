@@ -41,6 +41,7 @@ DAY = 86_400_000
 TIMES = {
     "domain": ("ready_at", "not_before"),
     "origin": ("expires_at", "fetched_at"),
+    "robots_text": ("at",),
     "request": ("began", "ended"),
     "exclusion": ("at", "lifted_at"),
     "retry": ("at", "ended"),
@@ -270,7 +271,7 @@ def _paced(lease: Lease) -> VisitResult:
     settled = settled_visit(lease, UrlState.REDIRECTED)
     robots = page_row(lease, lease.urls[0].url, 7, address="192.0.2.1")
     return settled.replace(
-        requests=[*settled.requests, robots.replace(kind=RequestKind.ROBOTS, content_hash=9)],
+        requests=[*settled.requests, robots.replace(kind=RequestKind.ROBOTS, robots="9" * 32)],
         pace=Pace(backoff=280.0, failures=2),
         pause=300.0,
         pause_from=DelaySource.RETRY_AFTER,
@@ -299,7 +300,7 @@ async def check_times(path: Path, target: Target, clock: Clock) -> None:
 async def _check_column(
     path: Path, target: Target, table: str, column: str, bounds: tuple[int, int], where: str = "true"
 ) -> None:
-    keys = {"url": "url", "origin": "origin", "request": "visit || '/' || seq"}
+    keys = {"url": "url", "origin": "origin", "request": "visit || '/' || seq", "robots_text": "name"}
     key = keys.get(table, "id")
     sql = f"SELECT {key}, {column} FROM {table} WHERE {where}"
     with sqlite_file(path) as connection:

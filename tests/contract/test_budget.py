@@ -48,7 +48,7 @@ async def test_urls_that_do_not_fit_are_counted_and_deleted(harness: Harness) ->
     urls = links(range(20))
     added = await frontier.add([*urls, *links(range(3), name="b.test")])
     assert added.unseen == ROOM + 3
-    assert added.refused == {u.fingerprint for u in urls[ROOM:]}
+    assert added.refused == {(u.domain, u.fingerprint) for u in urls[ROOM:]}
     assert await pending(harness, frontier) == ROOM
     assert await known(frontier, urls) == [True] * ROOM + [False] * 12
     assert await refused(frontier) == 12
@@ -66,11 +66,11 @@ async def test_a_shallower_url_pushes_out_a_deeper_one(harness: Harness) -> None
     added = await frontier.add(shallow)
     assert added.unseen == 3
     assert await known(frontier, [*deep, *shallow]) == [True] * 5 + [False] * 3 + [True] * 3
-    assert added.refused == {u.fingerprint for u in deep[5:]}
+    assert added.refused == {(u.domain, u.fingerprint) for u in deep[5:]}
     assert (await frontier.counts()).evicted == 3
     again = await frontier.add([*links(range(60, 61), depth=1), *deep[5:]])
     assert again.unseen == 1
-    assert again.refused == {u.fingerprint for u in deep[4:]}
+    assert again.refused == {(u.domain, u.fingerprint) for u in deep[4:]}
     assert await pending(harness, frontier) == ROOM
     assert await refused(frontier) == 3 + 4
 
@@ -100,8 +100,8 @@ async def test_a_fetched_url_is_exempt_until_it_is_settled(harness: Harness) -> 
     await frontier.add(links(range(ROOM)))
     (target,) = links(range(70, 71))
     for _ in range(2):
-        added = await frontier.add([target, *links(range(80, 84))], exempt={target.fingerprint})
-        assert target.fingerprint not in added.refused
+        added = await frontier.add([target, *links(range(80, 84))], exempt={(target.domain, target.fingerprint)})
+        assert (target.domain, target.fingerprint) not in added.refused
     assert await known(frontier, [target]) == [True]
     (lease,) = await frontier.claim(1)
     fetched = Settled(fingerprint=target.fingerprint, state=DONE)

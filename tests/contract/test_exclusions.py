@@ -18,8 +18,8 @@ from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, Pace
 from rove.policy.exclusions import Exclusions, parse_pattern
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-from rove.urls.canonical import canonical
 from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, url, visited
+from tests.urls import FORM, canonical
 
 DONE, BLOCKED, FAILED, PENDING = (UrlState.DONE, UrlState.BLOCKED, UrlState.FAILED, UrlState.PENDING)
 A = url("http://a.test/")
@@ -483,16 +483,16 @@ async def test_covered_urls_are_blocked_and_reopened(harness: Harness, written: 
     patterns = [parse_pattern(text) for text in written]
     expected = hosts(*patterns)
     assert len(expected) == covered
-    assert await block_covered(frontier, patterns) == covered
-    assert await block_covered(frontier, patterns) == 0
+    assert await block_covered(frontier, patterns, FORM) == covered
+    assert await block_covered(frontier, patterns, FORM) == 0
     after = await states(frontier, WEB)
     assert {text for text in WEB if after[text] is BLOCKED} == expected
     await check(harness, frontier)
     leases = await frontier.claim(50)
     assert await offered(frontier, leases) == set(WEB) - expected
     await frontier.settle([visited(lease, requested=False) for lease in leases])
-    assert await reopen_covered(frontier, patterns, Exclusions()) == covered
-    assert await reopen_covered(frontier, patterns, Exclusions()) == 0
+    assert await reopen_covered(frontier, patterns, Exclusions(), FORM) == covered
+    assert await reopen_covered(frontier, patterns, Exclusions(), FORM) == 0
     assert set((await states(frontier, WEB)).values()) == {PENDING}
     await check(harness, frontier)
     leases = await frontier.claim(50)
@@ -525,15 +525,15 @@ async def test_urls_that_another_exclusion_covers_stay_blocked(
     await add(frontier, *WEB)
     patterns, others = [[parse_pattern(t) for t in texts] for texts in (lifted, still)]
     both, left = hosts(*patterns, *others), hosts(*others)
-    assert await block_covered(frontier, [*patterns, *others]) == len(both)
-    opened = await reopen_covered(frontier, patterns, Exclusions(others))
+    assert await block_covered(frontier, [*patterns, *others], FORM) == len(both)
+    opened = await reopen_covered(frontier, patterns, Exclusions(others), FORM)
     assert opened == len(both) - len(left)
     after = await states(frontier, WEB)
     assert {text for text in WEB if after[text] is BLOCKED} == left
     await check(harness, frontier)
     leases = await frontier.claim(50)
     assert await offered(frontier, leases) == set(WEB) - left
-    assert await reopen_covered(frontier, others, Exclusions()) == len(left)
+    assert await reopen_covered(frontier, others, Exclusions(), FORM) == len(left)
     assert set((await states(frontier, WEB)).values()) == {PENDING}
 
 
@@ -543,9 +543,9 @@ async def test_a_visited_domain_that_is_excluded_and_included_keeps_its_delay(ha
     (lease,) = await frontier.claim(1)
     await frontier.settle([visited(lease, DONE)])
     for pattern in ("a.test", "www.a.test", "test", "w*.a.test"):
-        assert await block_covered(frontier, [pattern]) == 2
+        assert await block_covered(frontier, [pattern], FORM) == 2
         assert await frontier.next_due() is None
-        assert await reopen_covered(frontier, [pattern], Exclusions()) == 2
+        assert await reopen_covered(frontier, [pattern], Exclusions(), FORM) == 2
         assert await frontier.next_due() == pytest.approx(DELAY)
     harness.advance(DELAY - 0.01)
     assert await frontier.claim(1) == []

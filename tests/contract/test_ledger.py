@@ -9,9 +9,9 @@ import pytest
 from rove.frontier.contract import Frontier
 from rove.frontier.records import LostVisit
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
+from rove.model.text_hash import robots_name
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, RobotsStatus
-from rove.urls.fingerprint import fingerprint_bytes
 from tests.contract.harness import BUDGET, DELAY, START, TICK, Harness, page_row, url, visited
 
 DONE = UrlState.DONE
@@ -205,15 +205,13 @@ async def test_copies_of_robots_txt_are_never_deleted(harness: Harness) -> None:
     bodies = [RULES, b"", b"User-agent: *\nDisallow: /\n" * 5000]
     for body in bodies:
         await frontier.put_origins([origin(lease, body)])
-    unkept = [b"gone", b"down"]
-    for body, status in zip(unkept, (RobotsStatus.NONE, RobotsStatus.UNREACHABLE), strict=True):
-        await frontier.put_origins([origin(lease, body, status=status)])
+    await frontier.put_origins([origin(lease, b"", status=RobotsStatus.NONE)])
+    await frontier.put_origins([origin(lease, RULES, status=RobotsStatus.UNREACHABLE)])
     await frontier.put_origins([origin(lease, RULES), origin(lease).replace(origin="http://b")])
     reader = harness.reader()
     for body in bodies:
-        assert await reader.robots_text(fingerprint_bytes(body)) == body
-    for body in unkept:
-        assert await reader.robots_text(fingerprint_bytes(body)) is None
+        assert await reader.robots_text(robots_name(body)) == body
+    assert await reader.robots_text(robots_name(b"never read")) is None
 
 
 async def test_the_record_of_a_domain(harness: Harness) -> None:
@@ -275,7 +273,7 @@ async def test_requests_of_a_lost_visit_are_entered_once(harness: Harness) -> No
     assert (counts.requests, counts.bytes, counts.failures) == (2, 20, {"timeout-total": 1})
     assert counts.urls_pending == 3
     for body in (RULES, b"other"):
-        assert await harness.reader().robots_text(fingerprint_bytes(body)) == body
+        assert await harness.reader().robots_text(robots_name(body)) == body
 
 
 async def test_nothing_of_a_settled_visit_is_lost(harness: Harness) -> None:
@@ -285,8 +283,9 @@ async def test_nothing_of_a_settled_visit_is_lost(harness: Harness) -> None:
     await frontier.settle([visited(lease, DONE, requests=[row])])
     before = await harness.reader().requests(lease.token), await frontier.counts()
     due = await frontier.next_due()
-    earliest = harness.now() + round(DELAY * 1000)
-    await frontier.record_lost([lost(lease, row, earliest=earliest)])
+    visit = lost(lease, row, earliest=harness.now() + round(DELAY * 1000))
+    assert await frontier.recover([frontier.process], [visit]) == 0
+    await frontier.record_lost([visit])
     assert (await harness.reader().requests(lease.token), await frontier.counts()) == before
     assert await frontier.next_due() == due
 
@@ -295,25 +294,39 @@ async def test_the_responses_of_a_lost_visit_postpone_its_domain(harness: Harnes
     frontier = await harness.open()
     lease = await one_lease(frontier)
     resumed = await harness.open()
-    await resumed.recover()
+
+    def after(seconds: float) -> list[LostVisit]:
+        return [lost(lease, earliest=harness.now() + round(seconds * 1000))]
+
+    assert await resumed.recover(lost=after(1.0)) == 1
     assert await resumed.next_due() == pytest.approx(DELAY + TICK)
-    for seconds, expected in ((1.0, DELAY + TICK), (900.0, 900.0), (300.0, 900.0)):
-        earliest = harness.now() + round(seconds * 1000)
-        await resumed.record_lost([lost(lease, earliest=earliest)])
+    for seconds, expected in ((900.0, 900.0), (300.0, 900.0)):
+        assert await resumed.recover(lost=after(seconds)) == 0
         assert await resumed.next_due() == pytest.approx(expected)
     harness.advance(900.0)
     (again,) = await resumed.claim(1)
     await resumed.settle([visited(again, DONE)])
-    await resumed.record_lost([lost(lease, earliest=harness.now() + 5_000_000)])
+    await resumed.recover(lost=after(5000.0))
     assert await resumed.next_due() == pytest.approx(DELAY), "another visit came since"
+
+
+async def test_a_cut_lease_waits_at_once_for_what_its_lost_visit_had_learnt(harness: Harness) -> None:
+    """Another process may claim the domain right after the leases are cut and the plain delay is over."""
+    frontier = await harness.open()
+    lease = await one_lease(frontier)
+    resumed = await harness.open()
+    assert await resumed.recover(lost=[lost(lease, earliest=harness.now() + 900_000)]) == 1
+    harness.advance(DELAY + 1)
+    assert await resumed.claim(1) == []
+    harness.advance(900.0 - DELAY - 1)
+    assert [again.name for again in await resumed.claim(1)] == [lease.name]
 
 
 async def test_a_lost_visit_postpones_an_idle_domain_too(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier, urls=1)
     await frontier.withdraw(lease.domain, UrlState.FAILED, "gone", lambda _: True)
-    await frontier.recover([frontier.process])
-    await frontier.record_lost([lost(lease, earliest=harness.now() + 900_000)])
+    await frontier.recover([frontier.process], [lost(lease, earliest=harness.now() + 900_000)])
     assert await frontier.next_due() is None
     await frontier.add([url("http://a.test/new")])
     assert await frontier.next_due() == pytest.approx(900.0)

@@ -24,9 +24,9 @@ from rove.frontier.seed_source import SeedSource
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import DelaySource
+from rove.model.text_hash import robots_name
 from rove.model.urls import UrlState
 from rove.model.visits import Lease
-from rove.urls.fingerprint import fingerprint_bytes
 from tests.contract.harness import url
 from tests.contract.moved_crawl import (
     DAY,
@@ -123,6 +123,7 @@ async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
         urls = connection.execute("SELECT domain, fingerprint FROM url").fetchall()
     async with _both(path, clock, target) as (here, sqlite, there, postgres):
         assert await there.catalog.settings() == SETTINGS
+        assert await there.catalog.secret() == await here.catalog.secret(), "ids stay the same"
         assert await there.catalog.exclusions() == ["bad.example", "worse.example"]
         await _check_exclusions(here.catalog, there.catalog, *await _shifts(path, target))
         assert await there.catalog.seed_sources() == await here.catalog.seed_sources()
@@ -141,7 +142,7 @@ async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
             assert 0 <= moved_record.valid_for - record.valid_for < 1
             assert 0 <= record.age - moved_record.age < 1
             assert record == moved_record.replace(valid_for=record.valid_for, age=record.age)
-            text = await there.reader.robots_text(fingerprint_bytes(record.body))
+            text = await there.reader.robots_text(robots_name(record.body))
             assert text == record.body
         runs = await here.reader.runs(), await there.reader.runs()
         assert [run.id for run in runs[0]] == [run.id for run in runs[1]]

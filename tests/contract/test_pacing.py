@@ -84,13 +84,18 @@ async def test_a_pause_outlives_idleness(harness: Harness) -> None:
     await is_due_after(harness, frontier, 600.0)
 
 
-async def test_a_visit_that_asked_nothing_pauses_nothing(harness: Harness) -> None:
+async def test_a_visit_that_asked_nothing_pauses_only_if_it_was_postponed(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=400.0, failures=1)
-    await frontier.settle([visited(lease, UrlState.BLOCKED, requested=False, pause=900.0, pace=pace)])
+    await frontier.settle([visited(lease, UrlState.BLOCKED, requested=False, pause=0.0, pace=pace)])
     (again,) = await frontier.claim(1)
     assert again.pace == pace
+    await frontier.settle([visited(again, UrlState.BLOCKED, requested=False, pause=3.0, pace=pace)])
+    assert await frontier.claim(1) == []
+    harness.advance(3.0)
+    (later,) = await frontier.claim(1)
+    assert later.pace == pace, "neither the delay nor the back-off applies"
 
 
 async def test_the_pace_of_a_domain_comes_with_its_next_lease(harness: Harness) -> None:
@@ -206,7 +211,7 @@ async def test_a_failing_domain_is_not_waited_for_when_its_cap_is_lifted(harness
 
 @pytest.mark.parametrize("requested", [True, False])
 async def test_a_given_back_lease_leaves_the_failures_as_they_are(harness: Harness, requested: bool) -> None:
-    """A claim without URLs and a head URL that is given up are no responses of the domain."""
+    """A lease that expires is no response of the domain."""
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=100.0, failures=2)
@@ -215,4 +220,3 @@ async def test_a_given_back_lease_leaves_the_failures_as_they_are(harness: Harne
         harness.advance(BUDGET + 10 * DELAY)
         (lease,) = await frontier.claim(1)
         assert lease.pace == pace
-    assert (await frontier.counts()).urls[UrlState.FAILED] == 1

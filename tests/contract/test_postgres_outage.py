@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from rove.errors import FrontierError, UsageError
+from rove.frontier.era_file import EraFile
 from rove.frontier.postgres.database import FIRST_PAUSE, PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.session import Session
@@ -237,6 +238,101 @@ async def _stop_while_away(server: PostgresServer, *, first_pause: float = FIRST
     finally:
         await database.close()
         await asyncio.to_thread(start, server)
+
+
+@asynccontextmanager
+async def watchful(url_of_server: str) -> AsyncIterator[tuple[PostgresFrontier, list[str]]]:
+    """Open a frontier that notices a silence at once, and collect its news."""
+    news: list[str] = []
+    database = PostgresDatabase(url_of_server, SCHEMA, on_news=news.append, silent_seconds=0.2, probe_seconds=1.0)
+    await database.open(create=True)
+    try:
+        yield PostgresFrontier(database, Policy(delay=0.0, budget=1.0), machine=1), news
+    finally:
+        await database.close()
+
+
+async def test_a_server_that_falls_silent_is_reported(server: PostgresServer) -> None:
+    """Its machine is frozen: connections stay open, and nothing answers."""
+    await _drop(server)
+    async with watchful(server.url) as (frontier, news):
+        await frontier.add([url("http://a.test/1")])
+        with server.frozen():
+            adding = asyncio.create_task(frontier.add([url("http://a.test/2")]))
+            await until(lambda: bool(news))
+            assert "the database is away (it does not answer)" in news[0]
+            assert frontier.troubles()["database"] == news[0] and not adding.done()
+        assert (await adding).unseen <= 1
+        await until(lambda: len(news) == 2)
+        assert "is back" in news[1] and not frontier.troubles()["database"]
+        assert (await frontier.counts()).urls_pending == 2
+
+
+async def test_commits_that_wait_for_a_dead_standby_are_reported(server: PostgresServer) -> None:
+    await _drop(server)
+    async with watchful(server.url) as (frontier, news):
+        await frontier.add([url("http://a.test/1")])
+        await _set(server, "synchronous_standby_names", "gone")
+        try:
+            adding = asyncio.create_task(frontier.add([url("http://a.test/2")]))
+            await until(lambda: bool(news))
+            assert "commits wait for a synchronous standby" in news[0]
+            assert "synchronous standby" in frontier.troubles()["database"] and not adding.done()
+        finally:
+            await _set(server, "synchronous_standby_names", "")
+        assert (await adding).unseen == 1
+        await until(lambda: len(news) == 2)
+        assert news[1] == "commits no longer wait" and not frontier.troubles()["database"]
+
+
+async def _set(server: PostgresServer, name: str, value: str) -> None:
+    connection = await asyncpg.connect(server.url, server_settings={"synchronous_commit": "local"})
+    await connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+    await connection.execute("SELECT pg_reload_conf()")
+    await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
+)
+async def test_commits_are_durable_whatever_the_role_says(server: PostgresServer, given: str, used: str) -> None:
+    connection = await asyncpg.connect(server.url)
+    await connection.execute(f"ALTER ROLE rove SET synchronous_commit = {given}")
+    try:
+        async with watchful(server.url) as (frontier, _):
+            ((setting,),) = await raw(frontier._database, "SHOW synchronous_commit")
+            assert setting == used
+    finally:
+        await connection.execute("ALTER ROLE rove RESET synchronous_commit")
+        await connection.close()
+
+
+async def test_a_server_that_does_not_show_its_timeline_can_be_used(server: PostgresServer) -> None:
+    """As on some managed services."""
+    hidden = ("pg_control_system()", "pg_walfile_name(pg_lsn)")
+    connection = await asyncpg.connect(server.url)
+    await connection.execute("CREATE ROLE tenant LOGIN; GRANT CREATE ON DATABASE postgres TO tenant")
+    for shows in (True, False):
+        if not shows:
+            await connection.execute(f"REVOKE EXECUTE ON FUNCTION {', '.join(hidden)} FROM PUBLIC")
+        database = PostgresDatabase(as_user(server, "tenant"), f"tenant_{shows}".lower(), era_file=EraFile())
+        await database.open(create=True)
+        assert await database.value("visits_given") == 0
+        assert database.guard is not None and database.guard.era is not None
+        system, timeline = database.guard.era.server
+        assert (bool(system), timeline) == ((True, 1) if shows else (False, 0))
+        await database.close()
+    await connection.execute(f"GRANT EXECUTE ON FUNCTION {', '.join(hidden)} TO PUBLIC")
+    await connection.close()
+
+
+async def test_the_next_host_is_used_if_one_is_down(server: PostgresServer) -> None:
+    with_dead_host = server.url.replace("@", "@127.0.0.1:1,") + "?target_session_attrs=read-write"
+    async with watchful(with_dead_host) as (frontier, news):
+        await frontier.add([url("http://a.test/1")])
+        assert news == []
+    assert "no PostgreSQL can be reached" in await refusal(server.url.partition("@")[0] + "@127.0.0.1:1,127.0.0.1:2/x")
 
 
 async def refusal(database_url: str, *, schema: str = SCHEMA) -> str:

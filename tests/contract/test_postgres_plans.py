@@ -26,8 +26,11 @@ COUNTED_INDEXES = {
     "oldest_lease": "domain_leased",
     "pages_and_leases": "domain_leased",
     "count_capped": "domain_capped",
+    "lease_suspect": "url_suspect",
+    "lock_suspected": "url_suspect",
+    "next_suspect": "url_suspect",
 }
-"""Small indexes of leased or capped domains, which are read from end to end."""
+"""Small indexes of leased or capped domains, and of suspects, which are read from end to end."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
 """Indexes whose rows may be sorted by id: leases of dead processes, and capped domains when a limit changes."""
 BATCHES = {"Function Scan", "CTE Scan", "Result", "Values Scan", "WorkTable Scan"}
@@ -35,13 +38,15 @@ COMPARISON = re.compile(r" [<>=]+ ")
 """A condition that restricts the rows read from an index contains a comparison."""
 STATES = ("empty", "just filled", "analyzed")
 """States of the tables. A plan made while they were empty is used until they are analyzed."""
-CLAIMS = {"lease": "domain_due", "lease_fresh": "domain_fresh"}
+CLAIMS = {"lease": "domain_due", "lease_fresh": "domain_fresh", "lease_responding": "domain_responding"}
 BOUND = f"${1 + QUERIES['lease'].parameters.index('bound')}"
 
 USED = {
     "lease": [f"domain_due: ready_at >= {BOUND}, ready_at <= "],
     "lease_fresh": [f"domain_fresh: ready_at >= {BOUND}, ready_at <= "],
+    "lease_responding": [f"domain_responding: ready_at >= {BOUND}, ready_at <= "],
     "lease_among": ["domain_pkey: id"],
+    "rest": ["domain_pkey: id"],
     "head_urls": ["url_pending: domain, priority"],
     "more_urls": ["url_pending: domain, priority, position"],
     "lock_leases": ["domain_pkey: id"],
@@ -49,21 +54,31 @@ USED = {
     "defer_urls": ["url_pkey: domain, fingerprint"],
     "close_leases": ["domain_pkey: id", "url_pending: domain"],
     "end_late": ["domain_pkey: id"],
-    "give_up": ["domain_pkey: id"],
+    "end_forgotten": ["domain_pkey: id"],
+    "lease_suspect": ["url_suspect: ", "domain_pkey: id"],
+    "suspect_of": ["url_suspect: domain, position"],
+    "lock_suspected": ["url_suspect: ", "domain_pkey: id"],
+    "reserve_domains": ["domain_pkey: id"],
+    "next_suspect": ["url_suspect: ", "domain_pkey: id"],
+    "suspect_urls": ["url_pkey: domain, fingerprint"],
     "insert_requests": [],
     "insert_urls": ["url_pkey: domain, fingerprint"],
     "insert_urls_beside": ["url_pkey: domain, fingerprint"],
+    "foreign_urls": ["url_pending: domain, priority"],
+    "adopt_urls": ["url_pkey: domain, fingerprint"],
     "raise_pending": [],
     "trim": ["url_pending: domain, priority", "url_pkey: domain, fingerprint"],
     "count_worst": ["url_pending: domain, priority"],
     "lock_crowded": ["domain_pkey: id"],
     "lower_pending": ["domain_pkey: id", "url_pending: domain"],
     "known_domains": ["url_pkey: domain"],
+    "count_addresses": ["domain_group: address_group"],
+    "domain_names": ["domain_pkey: id"],
     "count_wanted_robots": ["url_robots: domain"],
     "insert_wanted_robots": [],
     "rewant_robots": ["url_pkey: domain, fingerprint"],
     "url_states": ["url_pkey: domain, fingerprint"],
-    "origins": ["origin_pkey: domain, origin"],
+    "origins": ["origin_pkey: domain, origin", "robots_text_pkey: name"],
     "put_origins": [],
     "lengthen_delays": ["origin_pkey: domain", "domain_pkey: id"],
     "add_counters": [],
@@ -72,6 +87,7 @@ USED = {
     "next_due": ["domain_due: ready_at"],
     "last_backoff": ["domain_due: ready_at"],
     "responding": ["domain_due: ready_at"],
+    "responding_due": ["domain_responding: ready_at"],
     "failing_domains": ["domain_due: ready_at", "request_of_domain: domain"],
     "cut_leases": ["domain_leased: owner", "domain_pkey: id"],
     "lift_caps": ["domain_pkey: id"],
@@ -97,8 +113,9 @@ USED = {
     "retry_origins": ["origin_pkey: domain"],
     "domain_names_after": ["domain_pkey: id"],
     "domain_record": ["domain_pkey: id"],
-    "save_robots_texts": [],
-    "robots_text": ["robots_text_pkey: hash"],
+    "save_robots_texts": ["robots_text_of_domain: domain, at"],
+    "kept_robots_texts": ["robots_text_pkey: name"],
+    "robots_text": ["robots_text_pkey: name"],
     "count_ready": ["domain_due: ready_at"],
     "count_leased": ["domain_leased: "],
     "count_capped": ["domain_capped: "],
@@ -190,15 +207,15 @@ async def _fill(connection: Any) -> None:
         await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
     await connection.execute(
         """
-        INSERT INTO domain (id, name, ready_at, pending, owner, capped)
+        INSERT INTO domain (id, name, ready_at, pending, owner, capped, answered, address_group)
         SELECT i, 'd' || i, CASE WHEN i % 10 > 0 THEN i END, 5, CASE WHEN i % 100 = 1 THEN 1 END,
-            i % 1000 = 0
+            i % 1000 = 0, i % 3 > 0, CASE WHEN i % 50 = 0 THEN '192.0.' || i % 250 || '.0/24' ELSE '' END
         FROM generate_series(1, 20000) AS i;
         INSERT INTO url (domain, fingerprint, position, priority, depth, state, visit, url)
         SELECT i % 20000 + 1, i, i, i % 7, i % 7, i % 2, i, 'http://d' || i % 20000 || '/' || i
         FROM generate_series(1, 200000) AS i;
-        INSERT INTO origin (domain, expires_at, crawl_delay, failures, origin, status, body)
-        SELECT i, 0, 0, 0, 'http://d' || i, 'rules', '' FROM generate_series(1, 20000) AS i;
+        INSERT INTO origin (domain, expires_at, crawl_delay, failures, origin, status, robots)
+        SELECT i, 0, 0, 0, 'http://d' || i, 'rules', i::text FROM generate_series(1, 20000) AS i;
         INSERT INTO request (visit, domain, fingerprint, started, size, machine, seq,
             status, truncated, kind, url, error, media_type, target, title,
             content_hash, is_copy)
@@ -207,7 +224,7 @@ async def _fill(connection: Any) -> None:
         FROM generate_series(1, 100000) AS i;
         INSERT INTO content (hash, sha1_64, domain, visit, machine, file, "offset", length)
         SELECT i, i, i, i, 1, 'f', i, 1 FROM generate_series(1, 50000) AS i;
-        INSERT INTO robots_text (hash, body) SELECT i, '' FROM generate_series(1, 20000) AS i;
+        INSERT INTO robots_text (name, domain, at, body) SELECT i::text, i, 0, '' FROM generate_series(1, 20000) AS i;
         """
     )
 
@@ -324,7 +341,7 @@ def test_a_claim_reads_its_index_between_the_bound_and_now(
 @pytest.mark.parametrize("state", STATES)
 def test_the_head_of_a_domain_is_read_in_order_below_a_limit(plans: dict[tuple[str, str], Node], state: str) -> None:
     """A domain of a million URLs costs no more than one of ten."""
-    names = ("head_urls", "close_leases", "reschedule", "pending_after", "trim", "lower_pending")
+    names = ("head_urls", "close_leases", "reschedule", "pending_after", "foreign_urls", "trim", "lower_pending")
     for name in names:
         plan = plans[state, name]
         limited = [

@@ -409,7 +409,7 @@ async def test_adds_to_domains_without_room(crawl: Crawl, monkeypatch: pytest.Mo
             url(f"http://{name}/{chance.randrange(2_000)}", depth=chance.randint(1, 5))
             for name in chance.choices(names, k=30)
         ]
-        exempt = {new.fingerprint for new in links[:2]}
+        exempt = {(new.domain, new.fingerprint) for new in links[:2]}
         await frontier.add(links, exempt=exempt)
 
     async def exclude(frontier: PostgresFrontier) -> None:

@@ -20,6 +20,7 @@ READ_WHOLE = {
     "runs",
     "participants",
     "other_processes",
+    "ended_uncleanly",
     "last_seen",
     "seed_sources",
     "exclusions",
@@ -65,7 +66,7 @@ def _is_scan(step: str) -> bool:
     """Return whether a step scans a table. Scans of json_each, constants, subqueries and small indexes are harmless."""
     if not step.startswith("SCAN"):
         return False
-    harmless = ("VIRTUAL TABLE", "CONSTANT ROW", "(subquery", "domain_capped", "domain_leased")
+    harmless = ("VIRTUAL TABLE", "CONSTANT ROW", "(subquery", "domain_capped", "domain_leased", "url_suspect")
     return not any(word in step for word in harmless) and step != "SCAN u"
 
 
@@ -74,12 +75,16 @@ def _is_scan(step: str) -> bool:
     [
         ("due", "domain_due"),
         ("due_fresh", "domain_fresh"),
+        ("due_responding", "domain_responding"),
+        ("responding_due", "domain_responding"),
+        ("count_addresses", "domain_group"),
         ("next_due", "domain_due"),
         ("last_backoff", "domain_due"),
         ("responding", "domain_due"),
         ("failing_domains", "domain_due"),
         ("failing_domains", "request_of_domain"),
         ("head_urls", "url_pending"),
+        ("head_urls_foreign_first", "url_pending"),
         ("more_urls", "url_pending"),
         ("reschedule", "url_pending"),
         ("cut_leases", "domain_leased"),
@@ -87,6 +92,7 @@ def _is_scan(step: str) -> bool:
         ("count_ready", "domain_due"),
         ("pending_after", "url_pending"),
         ("trim", "url_pending"),
+        ("foreign_urls", "url_pending"),
         ("count_worst", "url_pending"),
         ("crowded_domains", "domain_key"),
         ("lower_pending", "url_pending"),
@@ -102,10 +108,17 @@ def _is_scan(step: str) -> bool:
         ("seeds_after", "url_seed"),
         ("troubled_after", "url_troubled"),
         ("troubled_of_domain", "url_troubled"),
+        *[(name, "url_suspect") for name in ("due_suspect", "suspect_of", "reserve_suspects", "next_suspect")],
+        *[(name, "domain_key") for name in ("due_suspect", "reserve_suspects", "next_suspect")],
         ("domain_record", "domain_key"),
         ("domain_names_after", "domain_key"),
         ("set_crawl_delay", "domain_key"),
         ("domains_inserted", "PRIMARY KEY"),
+        ("domain_names", "domain_key"),
+        ("save_robots_text", "robots_text_of_domain (domain=? AND at>?)"),
+        ("kept_robots_texts", "sqlite_autoindex_robots_text_1 (name=?)"),
+        ("robots_text", "sqlite_autoindex_robots_text_1 (name=?)"),
+        ("origins", "sqlite_autoindex_robots_text_1 (name=?)"),
     ],
 )
 def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str, index: str) -> None:
@@ -115,11 +128,11 @@ def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str
 @pytest.mark.parametrize(
     "name",
     [
-        *("lease", "settle_urls", "defer_urls", "close_leases", "reschedule", "postpone"),
+        *("lease", "settle_urls", "defer_urls", "suspect_urls", "close_leases", "reschedule", "postpone"),
         *("reopen_urls", "relocate_pages", "forget_titles", "relocate_contents", "known_contents", "lower_pending"),
         *("raise_pending", "wake_domains", "known_domains", "url_states"),
         *("current_tokens", "end_late", "due_among"),
-        *("known_urls", "mark_seeds", "retry_urls", "retry_domains", "retry_origins"),
+        *("known_urls", "mark_seeds", "retry_urls", "retry_domains", "retry_origins", "adopt_urls"),
     ],
 )
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:

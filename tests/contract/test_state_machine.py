@@ -18,7 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import Frontier
-from rove.frontier.records import MAX_UNSETTLED_CLAIMS
+from rove.frontier.priority import LEASES_PER_FOREIGN_TURN
+from rove.frontier.records import LostVisit, Suspect
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, Settled, VisitResult
 from rove.policy import budget
@@ -40,8 +41,12 @@ ENDINGS = [UrlState.DONE, UrlState.BLOCKED, UrlState.FAILED, UrlState.REDIRECTED
 @dataclass
 class ModelUrl:
     order: tuple[int, int, int]
-    """Class (normal, retried, held), then depth or due time, then arrival."""
+    """Class (own, foreign, retried, held, suspect, suspect and held), then depth or due time, then arrival."""
     due: float = 0.0
+
+    @property
+    def is_suspect(self) -> bool:
+        return self.order[0] >= SUSPECTED
 
 
 @dataclass
@@ -52,7 +57,8 @@ class ModelDomain:
     backoff: float = 0.0
     lease: Lease | None = None
     lease_ends: float = 0.0
-    unsettled: int = 0
+    is_unsettled: bool = False
+    leases: int = 0
     token: int = 0
     excluded: bool = False
     withheld: dict[str, ModelUrl] = field(default_factory=dict)
@@ -65,14 +71,30 @@ class ModelDomain:
         return max(self.delay(), self.backoff)
 
     def head_due(self) -> float:
-        return min(self.pending.values(), key=lambda known: known.order).due
+        ordinary = [known for known in self.pending.values() if not known.is_suspect]
+        return min(ordinary, key=lambda known: known.order, default=NEVER).due
 
     def open_urls(self, now: float) -> list[str]:
-        due = [text for text, known in self.pending.items() if known.due <= now]
-        return sorted(due, key=lambda text: self.pending[text].order)
+        """Return the URLs that the next lease takes, in order: foreign ones last, or first if it is their turn."""
+        due = [text for text, known in self.pending.items() if known.due <= now and not known.is_suspect]
+        is_foreign_turn = (self.leases + 1) % LEASES_PER_FOREIGN_TURN == 0
+
+        def place(text: str) -> tuple[bool, tuple[int, int, int]]:
+            order = self.pending[text].order
+            return (order[0] == FOREIGN) != is_foreign_turn, order
+
+        return sorted(due, key=place)
+
+    def due_suspects(self, now: float) -> list[str]:
+        """Return the suspects that have waited longest."""
+        due = {text: known.due for text, known in self.pending.items() if known.is_suspect and known.due <= now}
+        return [text for text, since in due.items() if since == min(due.values())]
 
 
+OWN, FOREIGN, RETRIED, HELD = range(4)
 NEVER = ModelUrl((9, 0, 0), float("inf"))
+SUSPECTED = 4
+"""The lowest class of suspects."""
 
 
 def everything(text: str) -> bool:
@@ -97,8 +119,8 @@ class FrontierMachine(RuleBasedStateMachine):
         self.harness.slice = 2
         self.horizon = HORIZON
         self.refused = 0
-        self.full: dict[str, tuple[int, float]] = {}
-        """Full domains: the depth from which on URLs are dropped, and until when."""
+        self.full: dict[str, tuple[tuple[int, int], float]] = {}
+        """Full domains: the class and depth from which on URLs are dropped, and until when."""
         self.frontier = self.open()
         self.now = 0.0
         self.arrivals = 0
@@ -122,27 +144,39 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(
         links=st.lists(
-            st.tuples(st.sampled_from(DOMAINS), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=6
+            st.tuples(st.sampled_from(DOMAINS), st.integers(0, 6), st.integers(0, 3), st.booleans()),
+            min_size=1,
+            max_size=6,
         )
     )
-    def add(self, links: list[tuple[str, int, int]]) -> None:
-        links_found = [(f"http://{name}/{n}", depth) for name, n, depth in links]
+    def add(self, links: list[tuple[str, int, int, bool]]) -> None:
+        links_found = [
+            (f"http://{name}/{n}", FOREIGN if is_foreign and depth else OWN, depth)
+            for name, n, depth, is_foreign in links
+        ]
         dropped = [link for link in links_found if self.is_dropped(*link)]
-        best: dict[str, tuple[int, int]] = {}
-        for text, depth in links_found:
+        best: dict[str, tuple[int, int, int]] = {}
+        for text, kind, depth in links_found:
             self.arrivals += 1
-            if not self.is_dropped(text, depth):
-                best[text] = min(best.get(text, (depth, self.arrivals)), (depth, self.arrivals))
+            if not self.is_dropped(text, kind, depth):
+                order = (kind, depth, self.arrivals)
+                best[text] = min(best.get(text, order), order)
         after: dict[str, dict[str, ModelUrl]] = {}
-        for text, (depth, arrival) in best.items():
+        adopted: dict[str, ModelUrl] = {}
+        for text, order in best.items():
             name = text.split("/")[2]
             pending = self.domains.get(name, ModelDomain()).pending
             if text not in pending and text not in self.ended:
-                new = ModelUrl((0, depth, arrival))
-                after[name] = {**after.get(name, pending), text: new}
+                after[name] = {**after.get(name, pending), text: ModelUrl(order)}
+            elif text in pending and pending[text].order[0] == FOREIGN and order[0] == OWN:
+                _, depth, arrival = pending[text].order
+                adopted[text] = ModelUrl((OWN, min(depth, order[1]), arrival))
+        after = {name: {t: adopted.get(t, known) for t, known in urls.items()} for name, urls in after.items()}
         trimmed = {name: self.worst(name, pending) for name, pending in after.items()}
         if any(self.leaves_only_retries(name, after[name], trimmed[name]) for name in after):
             return  # Otherwise a claim would find no URL once its lease is lost.
+        for text, known in adopted.items():
+            self.domains[text.split("/")[2]].pending[text] = known
         unseen = 0
         for name, pending in after.items():
             domain = self.domains.setdefault(name, ModelDomain())
@@ -150,32 +184,34 @@ class FrontierMachine(RuleBasedStateMachine):
             unseen += len(remaining.keys() - domain.pending.keys())
             domain.pending = remaining
             if trimmed[name]:
-                worst = min(pending[text].order[1] for text in trimmed[name])
+                worst = min(pending[text].order[:2] for text in trimmed[name])
                 self.full[name] = (worst, self.now + MEMORY_SECONDS)
         taken_out = [text for texts in trimmed.values() for text in texts]
         self.refused += len(dropped) + len(taken_out)
-        added = self.run(self.frontier.add([url(text, depth) for text, depth in links_found]))
+        urls = [url(text, depth, is_foreign=kind == FOREIGN) for text, kind, depth in links_found]
+        added = self.run(self.frontier.add(urls))
         assert added.unseen == unseen
-        refused = {*taken_out, *(text for text, _ in dropped)}
-        assert added.refused == {url(text).fingerprint for text in refused}
+        refused = {*taken_out, *(text for text, *_ in dropped)}
+        assert added.refused == {(url(text).domain, url(text).fingerprint) for text in refused}
 
-    def is_dropped(self, text: str, depth: int) -> bool:
+    def is_dropped(self, text: str, kind: int, depth: int) -> bool:
         """Return whether its domain is known to be full of URLs that are no worse."""
-        worst, until = self.full.get(text.split("/")[2], (0, 0.0))
-        return until > self.now and depth >= worst and depth > 0
+        worst, until = self.full.get(text.split("/")[2], ((OWN, 0), 0.0))
+        return until > self.now and (kind, depth) >= worst and depth > 0
 
     def worst(self, name: str, pending: dict[str, ModelUrl]) -> list[str]:
-        """Return the URLs that do not fit."""
+        """Return the URLs that do not fit: never more than are new."""
         delay = self.domains[name].delay() if name in self.domains else DELAY
         room = MULTIPLE * max(1, int(min(self.horizon, 1e9) / delay))
-        normal = [text for text, known in pending.items() if not known.order[0] and known.order[1]]
+        normal = [text for text, known in pending.items() if known.order[0] in (OWN, FOREIGN) and known.order[1]]
         normal.sort(key=lambda text: pending[text].order, reverse=True)
-        return normal[: max(0, len(pending) - room)]
+        new = pending.keys() - self.domains.get(name, ModelDomain()).pending.keys()
+        return normal[: max(0, min(len(pending) - room, len(new)))]
 
     def leaves_only_retries(self, name: str, pending: dict[str, ModelUrl], trimmed: list[str]) -> bool:
         if not trimmed or self.domains.get(name, ModelDomain()).lease is None:
             return False
-        rest = [known for text, known in pending.items() if text not in trimmed]
+        rest = [known for text, known in pending.items() if text not in trimmed and not known.is_suspect]
         return min((r.order, r.due) for r in [*rest, NEVER])[1] > self.now
 
     @rule(seconds=st.sampled_from([0.5, 3.0, DELAY, BUDGET, BUDGET + DELAY, 100.0]))
@@ -188,11 +224,9 @@ class FrontierMachine(RuleBasedStateMachine):
         claimable = self.claimable()
         leases = self.run(self.frontier.claim(limit))
         names = {lease.name for lease in leases}
-        given_up = {name for name in self.last_suspects(claimable) - names if self.is_lost(name)}
         assert names <= claimable
-        assert len(names) + len(given_up) == min(limit, len(claimable))
-        for name in given_up:
-            self.give_up_head(self.domains[name])
+        if not self.has_suspects():
+            assert len(names) == min(limit, len(claimable))
         for lease in leases:
             self.note_lease(lease)
 
@@ -206,41 +240,40 @@ class FrontierMachine(RuleBasedStateMachine):
             and self.now >= domain.head_due()
         }
 
-    def is_lost(self, name: str) -> bool:
-        head = url(self.domains[name].open_urls(self.now)[0])
-        key = (head.domain, head.fingerprint)
-        return self.run(self.frontier.states([key]))[key] is UrlState.FAILED
-
-    def last_suspects(self, names: set[str]) -> set[str]:
-        """Return domains whose only due URL is given up by a claim, so that they are not leased."""
-        return {
-            name
-            for name in names
-            if self.domains[name].unsettled >= MAX_UNSETTLED_CLAIMS and len(self.domains[name].open_urls(self.now)) == 1
-        }
-
-    def give_up_head(self, domain: ModelDomain) -> None:
-        text = domain.open_urls(self.now)[0]
-        del domain.pending[text]
-        self.ended[text] = UrlState.FAILED
-        domain.unsettled = 0
-        domain.lease = None
-        domain.not_before = self.now
+    def has_suspects(self) -> bool:
+        """Whether a domain may have only suspects left. A claim that finds it expired takes it for nothing."""
+        return any(known.is_suspect for domain in self.domains.values() for known in domain.pending.values())
 
     def note_lease(self, lease: Lease) -> None:
         domain = self.domains[lease.name]
         if domain.lease is not None:
             self.lost.append(domain.lease)
-        if domain.unsettled >= MAX_UNSETTLED_CLAIMS:
-            self.give_up_head(domain)
-        expected = domain.open_urls(self.now)[: len(lease.urls)]
-        assert [pending.url for pending in lease.urls] == expected
-        assert lease.urls
+        texts = [pending.url for pending in lease.urls]
+        if texts[0] in domain.pending and domain.pending[texts[0]].is_suspect:
+            assert len(texts) == 1 and texts[0] in domain.due_suspects(self.now)
+        else:
+            assert texts == domain.open_urls(self.now)[: len(texts)]
         domain.lease = lease
+        domain.leases += 1
         domain.token = lease.token
         assert lease.pace.backoff == domain.backoff
         domain.lease_ends = self.now + BUDGET + domain.delay_after_loss()
-        domain.unsettled += 1
+        domain.is_unsettled = True
+
+    @rule()
+    def claim_suspect(self) -> None:
+        expected = {
+            name
+            for name, domain in self.domains.items()
+            if domain.due_suspects(self.now)
+            and not domain.excluded
+            and self.now >= (domain.lease_ends if domain.lease else domain.not_before)
+        }
+        leases = self.run(self.frontier.claim_suspect())
+        assert len(leases) == bool(expected) and {lease.name for lease in leases} <= expected
+        for lease in leases:
+            assert self.domains[lease.name].pending[lease.urls[0].url].is_suspect
+            self.note_lease(lease)
 
     def leased(self) -> list[ModelDomain]:
         return [domain for domain in self.domains.values() if domain.lease is not None]
@@ -272,7 +305,8 @@ class FrontierMachine(RuleBasedStateMachine):
                 if pending.url in domain.pending:
                     due = self.now + wait
                     # URLs that are due at the same moment are served by fingerprint.
-                    order = (1 + (fate == "hold"), round(due * 1000), pending.fingerprint)
+                    suspected = SUSPECTED - RETRIED if domain.pending[pending.url].is_suspect else 0
+                    order = ((HELD if fate == "hold" else RETRIED) + suspected, round(due * 1000), pending.fingerprint)
                     domain.pending[pending.url] = ModelUrl(order, due)
         visit = VisitResult(
             lease=domain.lease,
@@ -286,10 +320,11 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.frontier.settle([visit])) == 1
         assert self.run(self.frontier.settle([visit])) == 0, "the repeated one finds it settled"
         delay = max(domain.delay(), pause)
-        domain.not_before = self.now - ago + delay + TICK if asked else self.now
+        # A visit without a request was postponed: only its pause applies.
+        domain.not_before = self.now - ago + delay + TICK if asked else self.now + pause
         domain.backoff = backoff
         domain.lease = None
-        domain.unsettled = 0
+        domain.is_unsettled = False
 
     @precondition(lambda self: self.lost)
     @rule()
@@ -299,10 +334,10 @@ class FrontierMachine(RuleBasedStateMachine):
         visit = VisitResult(lease=lease, requested=True, since_finish=0.0, settled=states)
         assert self.run(self.frontier.settle([visit])) == 0
         domain = self.domains[lease.name]
-        if domain.token == lease.token and domain.lease is None and domain.unsettled:
+        if domain.token == lease.token and domain.lease is None and domain.is_unsettled:
             # There was no visit since, so the end of this one counts.
             domain.not_before = self.now + domain.delay() + TICK
-            domain.unsettled = 0
+            domain.is_unsettled = False
 
     @precondition(lambda self: self.leased())
     @rule(data=st.data(), crawl_delay=st.sampled_from([0.0, 5.0, 30.0]))
@@ -321,8 +356,9 @@ class FrontierMachine(RuleBasedStateMachine):
         )
         self.run(self.frontier.put_origins([record]))
 
-    @rule(horizon=st.sampled_from([HORIZON, math.inf]))
-    def crash_and_resume(self, horizon: float) -> None:
+    @rule(horizon=st.sampled_from([HORIZON, math.inf]), reading=st.booleans())
+    def crash_and_resume(self, horizon: float, reading: bool) -> None:
+        """All processes die, and perhaps each of them was reading something."""
         self.horizon = horizon
         self.full.clear()
         self.frontier = self.open()
@@ -332,7 +368,19 @@ class FrontierMachine(RuleBasedStateMachine):
             cut = self.now + domain.delay_after_loss() + TICK
             domain.not_before = min(domain.lease_ends, cut)
             self.lost.append(domain.lease)
+            if reading:
+                self.suspect(domain, domain.lease)
             domain.lease = None
+
+    def suspect(self, domain: ModelDomain, lease: Lease) -> None:
+        head = lease.urls[0]
+        lost = LostVisit(domain=lease.domain, visit=lease.token, rows=(), suspect=Suspect(fingerprint=head.fingerprint))
+        suspicions = self.run(self.frontier.record_lost([lost]))
+        is_pending = head.url in domain.pending
+        assert [(s.url, s.deaths, s.has_failed) for s in suspicions] == [(head.url, 0, False)] * is_pending
+        if is_pending:
+            kind = max(SUSPECTED, domain.pending[head.url].order[0])
+            domain.pending[head.url] = ModelUrl((kind, round(self.now * 1000), head.fingerprint), self.now)
 
     @rule(name=st.sampled_from(DOMAINS))
     def exclude(self, name: str) -> None:
@@ -375,7 +423,7 @@ class FrontierMachine(RuleBasedStateMachine):
     )
     def withdraw(self, name: str, matching: Callable[[str], bool], is_exclusion: bool) -> None:
         domain = self.domains.get(name, ModelDomain())
-        rest = [known for text, known in domain.pending.items() if not matching(text)]
+        rest = [known for text, known in domain.pending.items() if not matching(text) and not known.is_suspect]
         if domain.lease is not None and min((r.order, r.due) for r in [*rest, NEVER])[1] > self.now:
             return  # Otherwise a claim would find no URL.
         id = url(f"http://{name}/").domain

@@ -6,11 +6,10 @@ import asyncio
 
 from rove.frontier.contract import Frontier
 from rove.frontier.records import MAX_WANTED_ROBOTS
-from rove.model.urls import NewUrl, UrlState
+from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
-from rove.policy.robots_redirect import robots_fingerprint
-from rove.urls.canonical import canonical
 from tests.contract.harness import DELAY, Harness, url, visited
+from tests.urls import FORM, canonical
 
 READ, FAILED, BLOCKED = UrlState.READ, UrlState.FAILED, UrlState.BLOCKED
 
@@ -19,7 +18,7 @@ def wanted(origin: str) -> NewUrl:
     """Return the URL that asks for the robots.txt of an origin."""
     parsed = canonical(f"{origin}/robots.txt")
     assert parsed is not None
-    return parsed.new_url(depth=0)._replace(fingerprint=robots_fingerprint(parsed.origin))
+    return parsed.new_url(depth=0)._replace(fingerprint=FORM.robots_fingerprint(parsed.origin))
 
 
 B = wanted("http://b.test")
@@ -128,12 +127,12 @@ async def test_its_domain_is_not_a_domain_of_the_seeds(harness: Harness) -> None
     frontier = await harness.open()
     await frontier.want_robots([B])
     link = url("http://b.test/page", 1)
-    added = await frontier.add([link], only_known_domains=True)
+    added = await frontier.add([link], refuse_new_domains=NotAccepted.OUT_OF_SCOPE)
     assert added.unseen == 0 and (await frontier.counts()).not_accepted == {"out-of-scope": 1}
     record = await harness.reader().domain(B.domain)
     assert record is not None and not record.has_urls
     await frontier.add([url("http://b.test/seed")])
-    assert (await frontier.add([link], only_known_domains=True)).unseen == 1
+    assert (await frontier.add([link], refuse_new_domains=NotAccepted.OUT_OF_SCOPE)).unseen == 1
     record = await harness.reader().domain(B.domain)
     assert record is not None and record.has_urls
 

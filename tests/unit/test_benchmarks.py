@@ -31,6 +31,7 @@ def figures(contestant: str, pages_per_s: float, **more: Any) -> Any:
         "other_cores": 0.0,
         "peak_rss": 1,
         "peak_process_rss": 1,
+        "in_flight_by_second": [1],
         "rss_by_second": [1],
         "errors": {},
         "pages_logged": 1,

@@ -108,6 +108,13 @@ def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
     assert file.read_text() == "a file"
 
 
+def test_a_directory_that_can_never_be_made_is_refused() -> None:
+    """Its start used to try for ever, deaf to every signal."""
+    cannot = "/proc/rove cannot be used as a data directory: No such file or directory"
+    with pytest.raises(UsageError, match=cannot), DataDir(Path("/proc/rove")).held():
+        pytest.fail("held a directory below /proc")
+
+
 @pytest.mark.parametrize("name", ["lock", "lock.workers", "frontier.sqlite", "rove.log"])
 def test_a_folder_in_place_of_a_file_is_refused(data: DataDir, name: str) -> None:
     (data.root / name).mkdir(parents=True)

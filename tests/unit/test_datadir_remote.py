@@ -183,8 +183,8 @@ def test_a_moved_frontier_stays_under_another_name(data: DataDir) -> None:
 
 
 def test_every_worker_has_its_own_log(data: DataDir) -> None:
-    logs = [data.log_of(number) for number in (1, 2, 10)]
-    assert [log.name for log in logs] == ["rove-1.log", "rove-2.log", "rove-10.log"]
+    logs = [data.log_of(name) for name in ("1", "10", "trial")]
+    assert [log.name for log in logs] == ["rove-1.log", "rove-10.log", "rove-trial.log"]
     assert data.log not in logs
 
 

@@ -23,19 +23,18 @@ from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, valid_for
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
 from rove.model.outcomes import Failed, Redirected, Refused, WrongType
+from rove.model.text_hash import text_hash
 from rove.parse.charset import decode as to_text
-from rove.parse.charset import identify, to_utf8
-from rove.parse.guard import is_plain
-from rove.parse.html import MAX_TITLE_LENGTH, Document, PageSource, read_html, read_html_at_once, read_plain
+from rove.parse.html import MAX_TITLE_LENGTH, Document, PageSource, read_html, read_plain
 from rove.parse.labels import CODECS
-from rove.parse.sitemap import MAX_CHILD_SITEMAPS, permitted, read_sitemap
+from rove.parse.sitemap import MAX_CHILD_SITEMAPS, MAX_SITEMAP_URLS, read_sitemap
 from rove.policy.constants import DAY, ROBOTS_VALID_SECONDS
 from rove.policy.pacing import retry_after
 from rove.policy.robots import Rules
 from rove.policy.robots_lines import MAX_SITEMAPS
-from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
-from rove.urls.fingerprint import fingerprint
+from rove.urls.canonical import MAX_URL_LENGTH, parse_base
 from rove.urls.seed import parse_seed
+from tests.urls import FORM, canonical
 
 URL = "https://site.example/dir/page?q#f"
 SECONDS = 2.0
@@ -129,14 +128,11 @@ def check_document(document: Document) -> None:
     for link in document.links:
         assert canonical(link.text) == link
     msgspec.msgpack.encode(document)  # it passes between processes and into a database
-    fingerprint(document.text)
+    text_hash(document.utf8)
 
 
 def check_html(body: bytes) -> None:
-    document = read_html(source(body))
-    check_document(document)
-    at_once = read_html_at_once(source(body))
-    assert at_once is None or at_once == document
+    check_document(read_html(source(body), FORM))
 
 
 def check_plain(body: bytes) -> None:
@@ -146,14 +142,10 @@ def check_plain(body: bytes) -> None:
 def check_charset(given_: tuple[bytes, str]) -> None:
     body, content_type = given_
     for label in (None, content_type):
-        text, raw = to_text(body, label), to_utf8(body, label)
-        assert identify(body, label)[0] in CODECS
-        assert len(text) <= len(body) + 1 and len(raw) <= 4 * len(body) + 4
+        text, encoding = to_text(body, label)
+        assert encoding in CODECS
+        assert len(text) <= len(body) + 1
         text.encode()
-
-
-def check_guard(body: bytes) -> None:
-    is_plain(body * (20_000 // (len(body) + 1)))
 
 
 def check_robots(given_: tuple[bytes, str]) -> None:
@@ -198,11 +190,11 @@ def check_codings(given_: tuple[list[str], bytes, bool]) -> None:
 
 
 def check_sitemap(body: bytes) -> None:
-    sitemap = read_sitemap(body, url=URL)
-    assert len(sitemap.sitemaps) <= MAX_CHILD_SITEMAPS
-    for url in permitted(sitemap.urls, url=URL, host="site.example"):
-        assert url.host == "site.example" and canonical(url.text) == url
-    permitted(sitemap.sitemaps, url=URL, host="site.example")
+    slices = list(read_sitemap(body, url=URL, host="site.example", form=FORM.in_full))
+    assert sum(len(listed.sitemaps) for listed in slices) <= MAX_CHILD_SITEMAPS
+    assert sum(len(listed.urls) for listed in slices) <= MAX_SITEMAP_URLS
+    for listed in slices:
+        assert all(url.host == "site.example" and canonical(url.text) == url for url in listed.urls)
 
 
 def check_url(text: str) -> None:
@@ -212,7 +204,7 @@ def check_url(text: str) -> None:
             assert canonical(url.text) == url
             assert len(url.text) <= MAX_URL_LENGTH and url.text.isascii()
             assert url.text.startswith(url.origin + "/")
-    parse_seed(text)
+    parse_seed(text, FORM)
 
 
 wires = st.binary(max_size=40) | st.builds(
@@ -229,7 +221,6 @@ CHECKS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "html-charsets": (charsets, check_html),
     "plain": (html | charsets | robots_txt, check_plain),
     "charset": (st.tuples(charsets | st.binary(max_size=300), header_values), check_charset),
-    "guard": (html, check_guard),
     "robots": (st.tuples(robots_txt, latin(robots_txt)), check_robots),
     "head": (heads, check_head),
     "head-lines": (st.lists(robots_txt | st.binary(max_size=40), max_size=6), check_head_lines),
@@ -242,7 +233,7 @@ CHECKS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
 def run(name: str, examples: int) -> None:
     inputs, check = CHECKS[name]
     # The charset detector and the public suffixes load at their first use, which must not count as time of an input.
-    read_html(source("Текст <a href=http://a.example/>".encode("cp1251")))
+    read_html(source("Текст <a href=http://a.example/>".encode("cp1251")), FORM)
 
     def checked(value: Any) -> None:
         started = time.process_time()

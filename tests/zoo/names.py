@@ -82,16 +82,16 @@ class NameServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """Answer one query."""
-        name, type, end = _question(data)
+        name, type, end = question(data)
         answer, _ = ANSWERS.get(name.removesuffix(".example"), (lambda _: (NO_SUCH_NAME, []), ()))
         reply = answer(type)
         if isinstance(reply, bytes):
             self._transport.sendto(reply, addr)
         elif reply is not None:
-            self._transport.sendto(_message(data[:2], data[12:end], *reply), addr)
+            self._transport.sendto(message(data[:2], data[12:end], *reply), addr)
 
 
-def _question(data: bytes) -> tuple[str, int, int]:
+def question(data: bytes) -> tuple[str, int, int]:
     """Return the name and the type of a query, and where it ends."""
     labels, place = [], 12
     while length := data[place]:
@@ -105,7 +105,7 @@ def _encoded(name: str) -> bytes:
     return b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
 
 
-def _message(number: bytes, question: bytes, code: int, records: list[Record]) -> bytes:
+def message(number: bytes, question: bytes, code: int, records: list[Record]) -> bytes:
     flags = 0x8580 | code
     message = number + struct.pack("!HHHHH", flags, 1, len(records), 0, 0) + question
     for type, data in records:

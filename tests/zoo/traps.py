@@ -124,6 +124,24 @@ def animals(pages: int) -> list[Animal]:
             says(head("429 Too Many Requests", "Retry-After: 1", "Content-Length: 0")),
             failed("status 429"),
         ),
+        single(
+            "bot-wall",
+            "a bot wall that says so in its head",
+            says(head("403 Forbidden", "cf-mitigated: challenge", "Content-Length: 0")),
+            failed("challenged"),
+        ),
+        single(
+            "bot-wall-page",
+            "a bot wall in place of the page",
+            says(whole(b"<title>Just a moment...</title><script>_cf_chl_opt={}</script><a href=/x>x</a>")),
+            failed("challenged"),
+        ),
+        single(
+            "app-shell",
+            "a page whose content is made by scripts",
+            says(whole(b"<div id=root></div><script src=app.js></script>")),
+            DONE,
+        ),
         single("busy-at-first", "429 twice, then well again", _busy_at_first(), DONE),
         single(
             "down",

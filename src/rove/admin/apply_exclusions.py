@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from rove.errors import RoveError
 from rove.frontier.contract import Catalog, Frontier
-from rove.log_line import log_line
 from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
+from rove.notation.log_line import log_line
 from rove.policy.exclusions import Exclusions, domain_around, whole_domains
+from rove.urls.canonical import UrlForm
 
 POLL_SECONDS = 1.0
 """How often a running process checks for changed exclusions."""
@@ -22,12 +23,12 @@ log = logging.getLogger(__name__)
 
 
 async def block_covered(
-    frontier: Frontier, patterns: Sequence[str], *, domains_per_slice: int = DOMAINS_PER_SLICE
+    frontier: Frontier, patterns: Sequence[str], form: UrlForm, *, domains_per_slice: int = DOMAINS_PER_SLICE
 ) -> int:
     """Take the URLs that patterns cover out of the queue; return how many."""
     covered = Exclusions(patterns)
-    blocked = await frontier.exclude(whole_domains(patterns))
-    in_part = _domains_in_part(patterns)
+    blocked = await frontier.exclude(domains_excluded(patterns, form))
+    in_part = _domains_in_part(patterns, form)
     async for names in _domains_to_search(frontier, patterns, domains_per_slice):
         whole = {id: name for id, name in names.items() if covered.covers_all_of(name)}
         blocked += await frontier.exclude(whole)
@@ -38,7 +39,12 @@ async def block_covered(
 
 
 async def reopen_covered(
-    frontier: Frontier, patterns: Sequence[str], remaining: Exclusions, *, domains_per_slice: int = DOMAINS_PER_SLICE
+    frontier: Frontier,
+    patterns: Sequence[str],
+    remaining: Exclusions,
+    form: UrlForm,
+    *,
+    domains_per_slice: int = DOMAINS_PER_SLICE,
 ) -> int:
     """Make the URLs pending that lifted patterns cover and no remaining exclusion does; return how many."""
     lifted = Exclusions(patterns)
@@ -46,8 +52,8 @@ async def reopen_covered(
     def is_free(url: str) -> bool:
         return lifted.covers_url(url) and not remaining.covers_url(url)
 
-    whole = whole_domains(patterns)
-    in_part = _domains_in_part(patterns)
+    whole = domains_excluded(patterns, form)
+    in_part = _domains_in_part(patterns, form)
     async for names in _domains_to_search(frontier, patterns, domains_per_slice):
         whole |= {id: name for id, name in names.items() if lifted.covers_all_of(name)}
         in_part |= names.keys()
@@ -74,11 +80,15 @@ async def follow_exclusions(
         await asyncio.sleep(interval)
 
 
-def _domains_in_part(patterns: Iterable[str]) -> set[int]:
+def domains_excluded(patterns: Iterable[str], form: UrlForm) -> dict[int, str]:
+    """Return the registrable domains that patterns exclude by name, by their ids."""
+    return {form.domain_id(name): name for name in whole_domains(patterns)}
+
+
+def _domains_in_part(patterns: Sequence[str], form: UrlForm) -> set[int]:
     """Return the domains of which patterns cover only some hosts."""
-    whole = whole_domains(patterns)
-    around = {domain_around(pattern) for pattern in patterns}
-    return {domain for domain in around if domain is not None and domain not in whole}
+    around = {domain_around(pattern) for pattern in patterns}.difference(whole_domains(patterns))
+    return {form.domain_id(name) for name in around if name is not None}
 
 
 async def _domains_to_search(frontier: Frontier, patterns: Iterable[str], limit: int) -> AsyncIterator[dict[int, str]]:

@@ -36,12 +36,12 @@ async def exclude(crawl: CrawlNamed, patterns: Sequence[str], reason: str) -> Ex
     """Stop fetching the hosts that patterns cover, on all machines, and take their pending URLs out of the queue."""
     async with maintained(crawl) as opened:
         new = await opened.backend.catalog.add_exclusions(patterns, who=current_user(), reason=reason)
-        urls = await block_covered(opened.frontier, patterns)
+        urls = await block_covered(opened.frontier, patterns, opened.form)
         running = await opened.is_running()
         if running:
             # Until they have read the exclusion, the processes of the crawl may still add URLs.
             await asyncio.sleep(SPREAD_SECONDS)
-            urls += await block_covered(opened.frontier, patterns)
+            urls += await block_covered(opened.frontier, patterns, opened.form)
         return Excluded(new=new, urls=urls, is_running=running)
 
 
@@ -59,10 +59,10 @@ async def include(crawl: CrawlNamed, patterns: Sequence[str]) -> int:
         if running:
             # A process that still knows the exclusion would block the URLs again.
             await asyncio.sleep(SPREAD_SECONDS)
-        reopened = await reopen_covered(opened.frontier, patterns, remaining)
+        reopened = await reopen_covered(opened.frontier, patterns, remaining, opened.form)
         if running:
             await asyncio.sleep(SPREAD_SECONDS)
-            await reopen_covered(opened.frontier, patterns, remaining)
+            await reopen_covered(opened.frontier, patterns, remaining, opened.form)
         return reopened
 
 

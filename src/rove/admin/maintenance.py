@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir
-from rove.frontier.backends import opened_backend, policy_of, remote_for_move
+from rove.frontier.backends import form_of, opened_backend, policy_of, remote_for_move
 from rove.frontier.contract import Backend, Frontier
 from rove.inspect.nodes import runs_elsewhere
+from rove.urls.canonical import UrlForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class Maintained:
     frontier: Frontier
     """It can be maintained but not claimed from."""
     settings: Settings
+    form: UrlForm
 
     async def is_running(self) -> bool:
         """Whether the crawl is running on any machine."""
@@ -55,4 +57,5 @@ async def maintained(crawl: CrawlNamed) -> AsyncIterator[Maintained]:
             backend=backend,
             frontier=await backend.begin(policy_of(settings), None),
             settings=settings,
+            form=await form_of(backend.catalog, settings),
         )

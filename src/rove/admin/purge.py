@@ -14,16 +14,16 @@ from itertools import islice
 from pathlib import Path
 
 from rove.datadir import DataDir
-from rove.frontier.backends import opened_backend
+from rove.frontier.backends import opened_backend, saved_form
 from rove.frontier.contract import Backend, FrontierReader
 from rove.frontier.records import MovedContent
-from rove.humanize import counted
 from rove.model.ledger import Location, RequestRow
+from rove.notation.humanize import counted
 from rove.policy.exclusions import Exclusions, domain_around
 from rove.store.purge import Purge, Rewritten
 from rove.store.purge_plan import Heir
 from rove.store.scan import ScannedRecord, scan
-from rove.urls.canonical import canonical
+from rove.urls.canonical import UrlForm
 
 RECORDS_PER_BATCH = 1_000
 
@@ -54,15 +54,15 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
     with data.held():
         await data.wait_for_workers(say)
         async with opened_backend(data) as backend:
-            done = Purged()
-            await _forget_titles(backend, pattern, covered.covers_url, done)
-            await _purge(data.warc, backend, covered.covers_url, say, done)
+            done, form = Purged(), await saved_form(backend.catalog)
+            domain = domain_around(pattern)
+            assert domain is not None, "the command refuses a pattern that is wider than one domain"
+            await _forget_titles(backend, form.domain_id(domain), covered.covers_url, done)
+            await _purge(data.warc, backend, form, covered.covers_url, say, done)
             return done
 
 
-async def _forget_titles(backend: Backend, pattern: str, is_purged: Callable[[str], bool], done: Purged) -> None:
-    domain = domain_around(pattern)
-    assert domain is not None, "the command refuses a pattern that is wider than one domain"
+async def _forget_titles(backend: Backend, domain: int, is_purged: Callable[[str], bool], done: Purged) -> None:
     batch: list[tuple[int, int]] = []
     async for row in backend.reader.visits(domain):
         if not is_purged(row.url):
@@ -78,7 +78,12 @@ async def _forget_titles(backend: Backend, pattern: str, is_purged: Callable[[st
 
 
 async def _purge(
-    directory: Path, backend: Backend, is_purged: Callable[[str], bool], say: Callable[[str], None], done: Purged
+    directory: Path,
+    backend: Backend,
+    form: UrlForm,
+    is_purged: Callable[[str], bool],
+    say: Callable[[str], None],
+    done: Purged,
 ) -> None:
     loop = asyncio.get_running_loop()
 
@@ -90,7 +95,7 @@ async def _purge(
     work = Purge(directory, is_purged, heirs)
     files = work.rewrite()
     while (rewritten := await asyncio.to_thread(next, files, None)) is not None:
-        await _update_locations(backend, directory, rewritten)
+        await _update_locations(backend, form, directory, rewritten)
         await asyncio.to_thread(work.finish, rewritten.old)
         done.files += 1
         done.records += rewritten.removed
@@ -130,7 +135,7 @@ async def _heir(reader: FrontierReader, hash: int, is_purged: Callable[[str], bo
     return None
 
 
-async def _update_locations(backend: Backend, directory: Path, rewritten: Rewritten) -> None:
+async def _update_locations(backend: Backend, form: UrlForm, directory: Path, rewritten: Rewritten) -> None:
     """Write to the database where the pages and texts of a rewritten file are now."""
     records = _members_of(directory / rewritten.old)
     while batch := await asyncio.to_thread(lambda: list(islice(records, RECORDS_PER_BATCH))):
@@ -138,7 +143,7 @@ async def _update_locations(backend: Backend, directory: Path, rewritten: Rewrit
         await backend.relocate_contents(texts)
         changed = {}
         for url in dict.fromkeys(member.headers.get("warc-target-uri") for member in batch):
-            for row in await _rows_in(backend.reader, url, rewritten.old):
+            for row in await _rows_in(backend.reader, url, rewritten.old, form):
                 changed[row.visit, row.seq] = row.replace(
                     text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
                 )
@@ -167,9 +172,9 @@ def _moved_text(member: ScannedRecord, rewritten: Rewritten) -> MovedContent | N
     return None if moved is None else MovedContent(hash=member.text_hash, old=old, new=moved)
 
 
-async def _rows_in(reader: FrontierReader, text: str | None, file: str) -> list[RequestRow]:
+async def _rows_in(reader: FrontierReader, text: str | None, file: str, form: UrlForm) -> list[RequestRow]:
     """Return the requests of the visit that settled a URL whose pages are in a file."""
-    url = None if text is None else canonical(text)
+    url = None if text is None else form.in_full.canonical(text)
     record = None if url is None else await reader.url(url.domain, url.fingerprint)
     if record is None or record.visit is None:
         return []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rove.admin.exclude import current_user
 from rove.admin.maintenance import CrawlNamed, Maintained, maintained
@@ -17,6 +17,7 @@ from rove.frontier.retries import KnownUrl
 from rove.inspect.seed_outcomes import outcomes_of, urls_to_retry
 from rove.policy.exclusions import Exclusions
 from rove.policy.retry_filter import RetryFilter
+from rove.urls.canonical import UrlForm
 
 PROGRESS_SECONDS = 5.0
 
@@ -33,8 +34,13 @@ class Retried:
 
 
 async def retry(crawl: CrawlNamed, filter: RetryFilter, *, say: Callable[[str], None]) -> Retried:
-    """Make the failed URLs that a filter covers pending again; `say` shows progress."""
+    """Make the failed URLs that a filter covers pending again; `say` shows progress.
+
+    A filter for one domain needs only its name.
+    """
     async with maintained(crawl) as opened:
+        if filter.domain_name:
+            filter = replace(filter, domain=opened.form.domain_id(filter.domain_name))
         urls, excluded = await retry_all(opened, filter, say=say)
         return Retried(urls=urls, excluded=excluded, is_running=await opened.is_running())
 
@@ -44,7 +50,7 @@ async def retry_all(opened: Maintained, filter: RetryFilter, *, say: Callable[[s
     catalog, number, retried, excluded = opened.backend.catalog, None, 0, 0
     exclusions = Exclusions(await catalog.exclusions())
     shown_at = time.monotonic()
-    async for failed in _failed(opened.backend.reader, filter):
+    async for failed in _failed(opened.backend.reader, filter, opened.form):
         matching = [url for url in failed if filter.matches(url.reason)]
         allowed = [url for url in matching if not exclusions.covers_url(url.url)]
         excluded += len(matching) - len(allowed)
@@ -59,7 +65,7 @@ async def retry_all(opened: Maintained, filter: RetryFilter, *, say: Callable[[s
     return retried, excluded
 
 
-async def _failed(reader: FrontierReader, filter: RetryFilter) -> AsyncIterator[list[KnownUrl]]:
+async def _failed(reader: FrontierReader, filter: RetryFilter, form: UrlForm) -> AsyncIterator[list[KnownUrl]]:
     """Iterate over the failed URLs that may match, in slices."""
     if not filter.only_seeds:
         async for urls in reader.troubled(filter.domain):
@@ -67,5 +73,5 @@ async def _failed(reader: FrontierReader, filter: RetryFilter) -> AsyncIterator[
         return
     async for seeds in reader.seeds():
         wanted = [seed for seed in seeds if filter.domain in (None, seed.domain)]
-        outcomes = [o for o in await outcomes_of(wanted, reader.known_urls) if filter.matches(o.final.reason)]
-        yield urls_to_retry(outcomes)
+        outcomes = await outcomes_of(wanted, reader.known_urls, form)
+        yield urls_to_retry(outcome for outcome in outcomes if filter.matches(outcome.final.reason))

@@ -37,7 +37,7 @@ async def add_seeds(crawl: CrawlNamed, seeds: SeedInput, *, say: Callable[[str],
                 gate=await gate_of(opened.backend.catalog, opened.settings),
                 directory=data.root,
                 delay=opened.settings.delay,
-                ignored_params=opened.settings.ignored_params,
+                form=opened.form,
                 say=say,
                 bookmarks=bookmarks,
             )

@@ -6,14 +6,15 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from rove import __version__
-from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
+from rove.admin.apply_exclusions import domains_excluded
+from rove.app.concurrency import available_cores, bounds_per_process, process_count, raise_open_files
 from rove.app.control import Control, StoppedInPreparation, beside
 from rove.app.crawl_log import CrawlLog, settings_lines
 from rove.app.limits_line import GIVEN, limits_line
@@ -22,8 +23,10 @@ from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of
 from rove.app.proxies import proxy_note
 from rove.app.recovery import recover_requests, recover_store
-from rove.app.runner import RunContext, Runner, this_process, worker_processes
+from rove.app.runner import RunContext, Runner
+from rove.app.running import Running
 from rove.app.seeds import SeedLoader
+from rove.app.suspicions import tell_suspicions
 from rove.config import settings_from_json
 from rove.crawl.backoff_wait import backoffs_end
 from rove.crawl.limits import RemainingLimits
@@ -31,15 +34,14 @@ from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError
-from rove.frontier.backends import backend_for, policy_of, remote_given
+from rove.frontier.backends import backend_for, form_of, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend
 from rove.frontier.records import FailingDomain
 from rove.frontier.runs import crawled_seconds
 from rove.inspect.pauses import scope_options
-from rove.log_line import log_line
 from rove.model.counts import Counts
-from rove.policy.exclusions import whole_domains
+from rove.notation.log_line import log_line
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 
 REPEAT_SECONDS = 60.0
@@ -178,7 +180,7 @@ class CrawlApp:
         processes = process_count(
             self._options.processes, cores=available_cores(), concurrency=settings.concurrency, is_sqlite=remote is None
         )
-        fetches = fetches_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
+        bounds = bounds_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
         run = await backend.begin_run()
         # Measured after the run has begun, so that a time limit that this process finds reached is reached by the
         # run's own record too.
@@ -186,8 +188,10 @@ class CrawlApp:
             limits=settings.limits, seconds_before=crawled - settings.limits.seconds_before, started=steady_seconds()
         )
         frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
-        await recover_requests(frontier, data.inflight_log, delay=settings.delay)
-        await frontier.exclude(whole_domains(await backend.catalog.exclusions()))
+        suspicions = await recover_requests(frontier, data.inflight_log, delay=settings.delay)
+        tell_suspicions(suspicions, self._say)
+        form = await form_of(backend.catalog, settings)
+        await frontier.exclude(domains_excluded(await backend.catalog.exclusions(), form))
         return RunContext(
             data=data,
             remote=remote,
@@ -196,14 +200,16 @@ class CrawlApp:
             settings=settings,
             revision=revision,
             run=run,
+            is_first_run=not earlier_runs,
             remaining_limits=remaining_limits,
-            fetches=fetches,
+            bounds=bounds,
             outage_rules=self._outage_rules,
             backoffs_end=await backoffs_end(frontier, now=steady_seconds()) if earlier_runs else 0.0,
         )
 
     async def _run(self, context: RunContext, control: Control) -> Summary:
-        async with self._runner(context) as runner:
+        running = Running(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
+        async with running.runner() as runner:
             with control.running(runner):
                 loader = await self._loader(context)
                 async with (
@@ -221,11 +227,6 @@ class CrawlApp:
             failing=await context.backend.reader.failing_domains(MAX_FAILING_SHOWN),
         )
 
-    def _runner(self, context: RunContext) -> AbstractAsyncContextManager[Runner]:
-        if len(context.fetches) == 1:
-            return this_process(context, on_news=self._tell)
-        return worker_processes(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
-
     async def _loader(self, context: RunContext) -> SeedLoader:
         return SeedLoader(
             frontier=context.frontier,
@@ -233,7 +234,7 @@ class CrawlApp:
             gate=await gate_of(context.backend.catalog, context.settings),
             directory=context.data.root,
             delay=context.settings.delay,
-            ignored_params=context.settings.ignored_params,
+            form=await form_of(context.backend.catalog, context.settings),
             say=self._say,
         )
 

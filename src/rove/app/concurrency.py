@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
+from typing import Literal
 
-from rove.config import Settings
-from rove.crawl.pressure import fetches_within
-from rove.humanize import counted, size_text
+from rove.config import AUTO, Settings
+from rove.crawl.pressure import SLOT_BYTES, fetches_within
+from rove.notation.humanize import counted, size_text
+from rove.policy.concurrency import MOST, START, Bounds, HeldBy, fixed
 
 SQLITE_PROCESSES = 3
 """More processes would mostly wait for each other, because they share one SQLite writer (docs/performance.md)."""
@@ -23,34 +25,50 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def process_count(wanted: int | None, *, cores: int, concurrency: int, is_sqlite: bool) -> int:
+def process_count(wanted: int | None, *, cores: int, concurrency: int | Literal["auto"], is_sqlite: bool) -> int:
     """Return the number of processes: as wanted, else one per core; never more than there are fetches."""
     default = min(cores, SQLITE_PROCESSES) if is_sqlite else cores
-    return min(wanted or default, concurrency)
+    count = wanted or default
+    return count if concurrency == AUTO else min(count, concurrency)
 
 
-def fetches_per_process(
+def bounds_per_process(
     settings: Settings, processes: int, *, open_files: int | None, say: Callable[[str], None]
-) -> list[int]:
+) -> list[Bounds]:
     """Share --concurrency among the processes; if files or memory do not suffice, lower it and say so.
 
     `open_files` is the limit of each process, or None if there is none.
     """
+    in_memory = fetches_within(settings.max_memory, settings.max_page_size)
+    in_files = MOST if open_files is None else fetches_with(open_files)
+    if settings.concurrency == AUTO:
+        bounds = _automatic(processes, in_memory=in_memory, in_files=in_files)
+        if in_files < min(MOST, in_memory):
+            at_once = counted(in_files, "fetch", "fetches")
+            say(f"a process may open only {counted(open_files or 0, 'file')} here: at most {at_once} at once in each")
+        return [bounds] * processes
     fetches = settings.concurrency
-    if open_files is not None and fetches > processes * fetches_with(open_files):
-        fetches = processes * fetches_with(open_files)
+    if open_files is not None and fetches > processes * in_files:
+        fetches = processes * in_files
         say(
             f"a process may open only {counted(open_files, 'file')} here; "
             f"--concurrency is lowered from {settings.concurrency:,} to {fetches:,}"
         )
-    most = processes * fetches_within(settings.max_memory, settings.max_page_size)
+    most = processes * in_memory
     if fetches > most:
         say(
             f"--max-memory {size_text(settings.max_memory)} is too little for "
             f"{counted(fetches, 'fetch', 'fetches')} at once; --concurrency is lowered to {most:,}"
         )
         fetches = most
-    return [fetches // processes + (n < fetches % processes) for n in range(processes)]
+    return [fixed(fetches // processes + (n < fetches % processes)) for n in range(processes)]
+
+
+def _automatic(processes: int, *, in_memory: int, in_files: int) -> Bounds:
+    """Return the bounds of each process, with what sets the maximum."""
+    most, most_by = min((MOST, HeldBy.MOST), (in_memory, HeldBy.MEMORY), (in_files, HeldBy.FILES))
+    start = max(1, START // processes)
+    return Bounds(start=min(start, most), most=most, most_by=most_by, bytes_each=SLOT_BYTES)
 
 
 def raise_open_files() -> int | None:

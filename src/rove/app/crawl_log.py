@@ -19,9 +19,9 @@ from rove.errors import RoveError
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
 from rove.frontier.query_times import timing_lines
-from rove.log_line import log_line
 from rove.model.counts import Counts
 from rove.model.ledger import RequestKind
+from rove.notation.log_line import log_line
 
 INTERVAL = 60.0
 """Seconds between two lines with the figures."""
@@ -121,6 +121,8 @@ def _figures(before: Counters, counters: Counters, seconds: float) -> dict[str, 
         **{f"{kind}_requests": new[f"requests.{kind}"] for kind in RequestKind},
         "errors": _errors(new, counters.internal_errors - before.internal_errors),
         "in_flight": counters.in_flight,
+        "at_once": counters.at_once,
+        "held_by": ",".join(sorted(counters.held_by)),
         "queued": counters.queued,
         "rss_mib": round(counters.resident / MIB),
         "open_files": counters.open_files,

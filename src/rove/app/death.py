@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rove.humanize import size_text
+from rove.notation.humanize import size_text
 
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 """Signals for which the interpreter writes the stacks of all threads into the log."""

@@ -9,8 +9,8 @@ from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.backends import policy_of
 from rove.frontier.contract import Backend
-from rove.humanize import counted
-from rove.quantities import duration_text
+from rove.notation.humanize import counted
+from rove.notation.quantities import duration_text
 
 
 async def shorten_horizon(

@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from rove.config import Limits, Settings
-from rove.humanize import size_text
-from rove.quantities import duration_text
+from rove.notation.humanize import size_text
+from rove.notation.quantities import duration_text
 
 GIVEN = "given now"
 REMEMBERED = "remembered"
@@ -29,11 +29,11 @@ LIMITS: dict[str, Callable[[Any], str]] = {
     "max_pages_per_domain": str,
     "max_depth": str,
     "delay": duration_text,
-    "per_ip": str,
     "max_links": str,
     "redirect_hops": str,
     "timeout": duration_text,
     "max_page_size": _size,
+    "max_parsed_size": _size,
     "horizon": duration_text,
     "concurrency": str,
     "max_memory": _size,
@@ -43,12 +43,16 @@ LIMITS: dict[str, Callable[[Any], str]] = {
 OTHERS: dict[str, Callable[[Any], str]] = {
     "info_url": str,
     "store": str,
+    "per_ip": str,
+    "per_ip_rate": "{:g}".format,
     "connect_to": _texts,
     "dns_servers": _texts,
+    "file_types": str,
+    "skip_extensions": _texts,
     "drop_params": _texts,
 }
 """The options that are shown unless they have their default. A flag is shown if it is on, or given."""
-_NAMES = {"dns_servers": "--dns-server", "drop_params": "--drop-param"}
+_NAMES = {"dns_servers": "--dns-server", "drop_params": "--drop-param", "skip_extensions": "--skip-extension"}
 
 
 def option_name(field: str) -> str:

@@ -2,6 +2,9 @@
 
 Rich has this as `Live`, but that one counts the lines it has drawn and not the rows that they take. When a terminal
 gets narrower, each line wraps, and parts of the old picture would stay on the screen.
+
+The cursor waits on a row of its own below the picture. There the terminal echoes keys, such as the `^C` of a Ctrl-C,
+without moving the picture.
 """
 
 from __future__ import annotations
@@ -21,14 +24,22 @@ class LiveArea(RenderHook):
         self._picture: ConsoleRenderable | None = None
         self._widths: list[int] = []
         """Width of each line on the screen."""
+        self._is_open = False
 
     def __enter__(self) -> Self:
+        self._is_open = True
         self._console.show_cursor(False)
         self._console.push_render_hook(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Erase the picture."""
+        self.close()
+
+    def close(self) -> None:
+        """Erase the picture, if that is not done yet."""
+        if not self._is_open:
+            return
+        self._is_open = False
         self._picture = None
         self._refresh()
         self._console.pop_render_hook()
@@ -48,11 +59,10 @@ class LiveArea(RenderHook):
         self._widths = []
         if self._picture is None:
             return
-        lines = console.render_lines(self._picture, options.update(height=None), pad=False)[: options.size.height]
-        for number, line in enumerate(lines):
-            if number:
-                yield Segment.line()
+        height = max(1, options.size.height - 1)
+        for line in console.render_lines(self._picture, options.update(height=None), pad=False)[:height]:
             yield from line
+            yield Segment.line()
             self._widths.append(Segment.get_line_length(line))
         yield _control("\x1b[J")
 
@@ -62,7 +72,7 @@ class LiveArea(RenderHook):
 
 
 class _Erased:
-    """Erases lines of these widths; the cursor is at the end of the last one."""
+    """Erases lines of these widths, and the row below them, in which the cursor is."""
 
     def __init__(self, widths: list[int]) -> None:
         self._widths = widths
@@ -72,7 +82,7 @@ class _Erased:
         rows = sum(max(1, -(-line // width)) for line in self._widths)
         if rows:
             # Row by row: tmux copies a screen that is cleared as a whole into its history, once a second.
-            yield _control("\r\x1b[2K" + "\x1b[1A\x1b[2K" * (rows - 1))
+            yield _control("\r\x1b[2K" + "\x1b[1A\x1b[2K" * rows)
 
 
 def _control(codes: str) -> Segment:

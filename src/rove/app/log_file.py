@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rove.errors import StoreError
-from rove.harmless import one_line, some_lines
-from rove.humanize import utc_text
+from rove.notation.harmless import one_line, some_lines
+from rove.notation.humanize import utc_text
 
 LOG_BYTES = 32 * 1024 * 1024
 LOG_FILES = 3

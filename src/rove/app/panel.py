@@ -16,8 +16,8 @@ from rove.crawl.progress import Progress, ceiling_share
 from rove.crawl.shutdown import wait_for_event
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
-from rove.humanize import counted, seconds_text
 from rove.model.counts import Counts
+from rove.notation.humanize import counted, seconds_text
 
 TERMINAL_SECONDS = 1.0
 PLAIN_SECONDS = 10.0
@@ -33,16 +33,22 @@ class Panel:
         progress: Progress,
         frontier: Frontier,
         remaining_limits: RemainingLimits,
+        is_whole_crawl: bool = False,
         clock: Callable[[], float] = steady_seconds,
         plain_seconds: float = PLAIN_SECONDS,
     ) -> None:
-        """`plain_seconds` is the time between two lines where there is no terminal."""
+        """`is_whole_crawl` says that there is no earlier run and no other machine.
+
+        `plain_seconds` is the time between two lines where there is no terminal.
+        """
         self._console = console
         self._progress = progress
         self._frontier = frontier
         self._remaining_limits = remaining_limits
+        self._is_whole_crawl = is_whole_crawl
         self._clock = clock
         self._plain_seconds = plain_seconds
+        self._area: LiveArea | None = None
 
     async def show(self) -> None:
         """Show the current numbers again and again."""
@@ -58,12 +64,19 @@ class Panel:
         loop.add_signal_handler(signal.SIGWINCH, resized.set)
         try:
             with LiveArea(self._console) as area:
+                self._area = area
                 while True:
                     resized.clear()
                     area.draw(Dashboard(await self.view()))
                     await wait_for_event(resized, TERMINAL_SECONDS)
         finally:
+            self._area = None
             loop.remove_signal_handler(signal.SIGWINCH)
+
+    def erase(self) -> None:
+        """Leave the terminal as it was, if the process ends before `show` is cancelled."""
+        if self._area is not None:
+            self._area.close()
 
     async def view(self) -> View:
         """Collect the current numbers."""
@@ -81,6 +94,7 @@ class Panel:
             next_visit=await self._frontier.next_due() if is_waiting else None,
             left=self._left(counts),
             seconds=now - progress.started,
+            is_whole_crawl=self._is_whole_crawl,
         )
 
     def _left(self, counts: Counts) -> str:

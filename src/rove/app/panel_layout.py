@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rove.app.panel_view import View, errors_text
-from rove.humanize import seconds_text, size_text
 from rove.model.ledger import RequestKind
 from rove.model.request_counts import KIND_NAMES
+from rove.notation.humanize import seconds_text, size_text
 
 TWO_BLOCKS = 74
 """From this width on, two blocks stand side by side."""
@@ -33,7 +33,10 @@ class Dashboard:
         width = options.max_width
         view = self._view
         now, domains = list(_now(view)), list(_domains(view))
-        totals = _block(("", "this run", "all runs"), list(_totals(view)))
+        if view.is_whole_crawl:
+            totals = _block(("", "so far"), [(name, of_crawl) for name, _, of_crawl in _totals(view)])
+        else:
+            totals = _block(("", "this run", "all runs"), list(_totals(view)))
         body: RenderableType
         if width >= THREE_BLOCKS:
             body = _side_by_side(totals, _block(("now", ""), now), _block(("domains", ""), domains))
@@ -46,7 +49,7 @@ class Dashboard:
         yield Frame(Group(below, body), title=title, title_align="left", expand=True)
 
 
-def _totals(view: View) -> Iterator[_Row]:
+def _totals(view: View) -> Iterator[tuple[str, str, str]]:
     run, crawl = view.counters, view.counts
     yield "pages stored", f"{run.pages:,}", f"{crawl.pages:,}"
     yield "received", size_text(run.bytes), size_text(crawl.bytes)
@@ -82,6 +85,8 @@ def _sentences(view: View, *, errors: int) -> Table:
     for sentence in view.counters.troubles.values():
         table.add_row("attention", Text(sentence, style="bold"))
     table.add_row("state", Text(view.state, style="bold"))
+    if view.at_once:
+        table.add_row("in flight", view.at_once)
     table.add_row("speed", "; ".join(filter(None, (view.speed, view.could_be_visited))))
     for kind, name in KIND_NAMES.items():
         of_kind = view.counters.request_counts.errors_by_kind[kind]

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rove.crawl.progress import Counters
-from rove.humanize import counted, seconds_text, size_text
 from rove.model.counts import Counts
 from rove.model.request_counts import KIND_NAMES
+from rove.notation.humanize import counted, seconds_text, size_text
+from rove.policy.concurrency import held_by_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class View:
     seconds: float
     next_visit: float | None = None
     """Seconds until the next visit is due, if no domain can be visited before."""
+    is_whole_crawl: bool = False
+    """This run is all there is of the crawl: no earlier run and no other machine."""
 
     @property
     def state(self) -> str:
@@ -52,6 +55,14 @@ class View:
         return f"{percent} % of what politeness allows"
 
     @property
+    def at_once(self) -> str:
+        """How many fetches may be in flight, and why not more, in words; '' if nothing crawls."""
+        counters = self.counters
+        if not counters.at_once:
+            return ""
+        return f"at most {counted(counters.at_once, 'fetch', 'fetches')} at once: {held_by_text(counters.held_by)}"
+
+    @property
     def could_be_visited(self) -> str:
         """What could be visited more often, in words; '' if nothing."""
         ready = self.counts.domains["ready"]
@@ -66,7 +77,8 @@ def errors_text(errors: Mapping[str, int], shown: int | None = None) -> str:
 def plain_line(view: View) -> str:
     """Return the view as one line of text."""
     counters, domains = view.counters, view.counts.domains
-    before = view.counts.pages - counters.pages
+    # Processes report once a second, so the frontier may count pages that this run does not count yet.
+    has_more = not view.is_whole_crawl and view.counts.pages > counters.pages
     requests = counters.request_counts
     failed = [
         f"{requests.failed(kind):,} of {counted(requests.by_kind[kind], f'{name} request')} failed"
@@ -74,11 +86,11 @@ def plain_line(view: View) -> str:
         if requests.by_kind[kind]
     ]
     parts = [
-        counted(counters.pages, "page") + (f" ({view.counts.pages:,} in the whole crawl)" if before > 0 else ""),
+        counted(counters.pages, "page") + (f" ({view.counts.pages:,} in the whole crawl)" if has_more else ""),
         f"{view.rate:.1f}/s now",
         f"{view.average:.1f}/s on average",
         size_text(counters.bytes),
-        f"{counters.in_flight} in flight",
+        f"{counters.in_flight:,} in flight" + (f" of at most {counters.at_once:,}" if counters.at_once else ""),
         f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased",
         f"{counted(view.counts.urls_pending, 'URL')} pending",
         view.speed,

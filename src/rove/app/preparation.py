@@ -22,7 +22,7 @@ from rove.fetch.tls import authorities_for
 from rove.frontier.contract import Backend
 from rove.frontier.dsn import redacted
 from rove.frontier.runs import crawled_seconds
-from rove.humanize import counted
+from rove.notation.humanize import counted
 from rove.policy.exclusions import parse_exclusions
 
 

@@ -14,20 +14,24 @@ from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
+from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import Shutdown
+from rove.crawl.silence import SilentVisits
 from rove.datadir import DataDir
 from rove.fetch.address import AddressGuard
+from rove.fetch.address_room import AddressRoom
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver, parse_name_server
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import limits_within
 from rove.fetch.own_addresses import OwnAddresses
 from rove.fetch.tls import authorities_for
+from rove.frontier.backends import form_of
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
-from rove.parse.reader import PageReader
+from rove.policy.concurrency import Bounds
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.identity import user_agent
@@ -44,22 +48,34 @@ async def assembled(
     settings: Settings,
     frontier: Frontier,
     catalog: Catalog,
-    concurrency: int,
+    bounds: Bounds,
+    processes: int,
     name: str,
     remaining_limits: RemainingLimits,
     on_news: Callable[[str], None],
     outage_rules: OutageRules,
     backoffs_end: float,
+    is_trial: bool = False,
 ) -> AsyncIterator[Crawl]:
     """Put the parts of a crawl in this process together, and close them at the end.
 
-    `name` starts the names of its WARC files; `on_news` shows a sentence to the user.
+    `processes` counts those that crawl on this machine. `name` starts the names of its WARC files; `on_news` shows a
+    sentence to the user. With `is_trial`, the process only tries suspects.
     """
     spare = SpareFiles()
-    fetcher = _fetcher(settings)
-    reader = PageReader(max_links=settings.max_links, drop_params=settings.drop_params, max_memory=settings.max_memory)
+    fetcher = _fetcher(settings, processes)
+    form = await form_of(catalog, settings)
     store = _store(data, settings, name, spare)
     inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
+    pressure = Pressure(
+        settings,
+        bounds=bounds,
+        directory=data.root,
+        clock=steady_seconds,
+        on_news=on_news,
+        processes=processes,
+        lag_seconds=lambda: fetcher.lag_seconds,
+    )
     try:
         context = CrawlContext(
             settings=settings,
@@ -67,11 +83,11 @@ async def assembled(
             fetcher=fetcher,
             store=store,
             gate=await gate_of(catalog, settings),
-            reader=reader,
+            form=form,
             inflight_log=inflight_log,
-            pressure=Pressure(
-                settings, concurrency=concurrency, directory=data.root, clock=steady_seconds, on_news=on_news
-            ),
+            pressure=pressure,
+            silence=SilentVisits(pressure.throttle, steady_seconds),
+            new_domains=NewDomainLimits(steady_seconds),
             progress=Progress(started=steady_seconds()),
             shutdown=Shutdown(frontier),
             clock=steady_seconds,
@@ -84,16 +100,16 @@ async def assembled(
             on_news=on_news,
             outage_rules=outage_rules,
             backoffs_end=backoffs_end,
+            is_trial=is_trial,
         )
     finally:
         await fetcher.close()
-        await reader.close()
         await store.close()
         inflight_log.close()
         spare.close()
 
 
-def _fetcher(settings: Settings) -> CurlFetcher:
+def _fetcher(settings: Settings, processes: int) -> CurlFetcher:
     return CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
         resolver=CachingResolver(
@@ -102,9 +118,19 @@ def _fetcher(settings: Settings) -> CurlFetcher:
         guard=AddressGuard(allow_private=settings.allow_private_addresses, own=OwnAddresses()),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
         limits=limits_within(settings.timeout),
-        per_address=settings.per_ip,
+        room=_address_room(settings, processes),
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,
+    )
+
+
+def _address_room(settings: Settings, processes: int) -> AddressRoom | None:
+    """Return this process's part of the limits on visits to one address; None if there are none."""
+    if not settings.per_ip and not settings.per_ip_rate:
+        return None
+    return AddressRoom(
+        at_once=max(1, settings.per_ip // processes) if settings.per_ip else None,
+        per_second=settings.per_ip_rate / processes if settings.per_ip_rate else None,
     )
 
 
@@ -125,4 +151,5 @@ def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> W
 
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """Return the gate with the exclusions that are in force."""
-    return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
+    exclusions = Exclusions(await catalog.exclusions())
+    return Gate(exclusions, max_depth=settings.max_depth, file_types=settings.skipped_file_types)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -18,6 +19,9 @@ from rove.app.seeds import Survey, survey
 from rove.datadir import DataDir
 from rove.errors import Interrupted, UsageError
 from rove.frontier.seed_source import SeedSource
+from rove.urls.seed import is_seed
+
+_SUFFIXES_OF_FILES = frozenset({".txt", ".csv", ".tsv", ".gz", ".zip", ".lst", ".list"})
 
 STANDARD_INPUT = "-"
 STANDARD_ERROR = 2
@@ -47,7 +51,7 @@ class SeedInput:
             raise UsageError(
                 f"the seed file {self.given} is not a regular file; to read seeds from a pipe, use '{from_pipe}'"
             )
-        raise UsageError(f"there is no seed file {self.given}")
+        raise UsageError(f"there is no seed file {self.given}{_hint(self.given, from_pipe)}")
 
     def opened(self) -> AbstractContextManager[BinaryIO]:
         """Open it for reading."""
@@ -57,6 +61,13 @@ class SeedInput:
             return Path(self.given).open("rb")
         except OSError as error:
             raise UsageError(f"the seed file {self.given} cannot be read: {error.strerror}") from error
+
+
+def _hint(given: str, from_pipe: str) -> str:
+    """Return advice for somebody who gave a domain or a URL instead of a file; '' for the name of a file."""
+    if Path(given).suffix.lower() in _SUFFIXES_OF_FILES or not is_seed(given):
+        return ""
+    return f"; to give a domain or URL without a file, use: echo {shlex.quote(given)} | {from_pipe}"
 
 
 def copied_seeds(data: DataDir, seeds: SeedInput, file: BinaryIO, *, say: Callable[[str], None]) -> SeedSource:

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import BinaryIO
 
 from rove.errors import UsageError
-from rove.urls.seed import LONGEST_LINE, parse_seed, seeds_in_table_row, table_fields
+from rove.urls.seed import LONGEST_LINE, is_seed, seeds_in_table_row, table_fields
 
 PIECE = 1 << 18
 _GZIP = b"\x1f\x8b"
@@ -182,7 +182,7 @@ class _Table:
     def _read_names(self, text: str) -> bool:
         separator = next((one for one in _SEPARATORS if one in text), ",")
         names = [name.strip().lower() for name in _split(text, separator)]
-        if any(parse_seed(name) for name in names):
+        if any(is_seed(name) for name in names):
             return False
         best = next((name for name in _COLUMNS if name in names), None)
         if best is not None:

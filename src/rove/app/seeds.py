@@ -25,14 +25,14 @@ from rove.config import Settings
 from rove.errors import StoreError
 from rove.frontier.contract import Catalog, Frontier
 from rove.frontier.seed_source import SeedSource
-from rove.humanize import counted
 from rove.inspect.seed_outcomes import outcomes_of, urls_to_retry
 from rove.model.urls import NewUrl
+from rove.notation.humanize import counted
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.retry_filter import RetryFilter
-from rove.urls.ignored_params import IgnoredParams
-from rove.urls.seed import LONGEST_LINE, parse_seed, why_not_a_seed
+from rove.urls.canonical import UrlForm
+from rove.urls.seed import LONGEST_LINE, is_seed, parse_seed, why_not_a_seed
 
 LINES_PER_TURN = 500
 """Lines read before other tasks get a turn."""
@@ -119,7 +119,7 @@ def survey(path: Path, *, lines: int = SURVEYED_LINES) -> Survey:
                 break
             if text == "":
                 continue
-            if isinstance(text, str) and parse_seed(text):
+            if isinstance(text, str) and is_seed(text):
                 good += 1
                 continue
             bad += 1
@@ -157,7 +157,7 @@ class SeedLoader:
         gate: Gate,
         directory: Path,
         delay: float,
-        ignored_params: IgnoredParams | None,
+        form: UrlForm,
         say: Callable[[str], None],
         bookmarks: Bookmarks | None = None,
         sizes: BatchSizes | None = None,
@@ -174,7 +174,7 @@ class SeedLoader:
         self.gate = gate
         self._directory = directory
         self.delay = delay
-        self.ignored_params = ignored_params
+        self.form = form
         self.say = say
         self.sizes = sizes or BatchSizes()
         self.progress_seconds = progress_seconds
@@ -211,7 +211,12 @@ class SeedLoader:
                 return None
             following = asyncio.create_task(follow_exclusions(self.catalog, self._exclude))
             try:
-                loaded = await _Loading(self, source, path.stat().st_size, on_added).run(file)
+                loaded = None
+                while loaded is None:
+                    eras = self.frontier.eras
+                    loaded = await _Loading(self, source, path.stat().st_size, on_added).run(file)
+                    if self.frontier.eras != eras:
+                        loaded = None  # the database may have lost some of the seeds, so add them again
             finally:
                 following.cancel()
         self.say(f"{loaded.name}: {loaded_text(loaded)}")
@@ -296,7 +301,7 @@ class _Loading:
         for number, (_, text) in enumerate(lines, start=before.lines + 1):
             if text == "":
                 continue
-            seed = parse_seed(text, self._loader.ignored_params) if isinstance(text, str) else None
+            seed = parse_seed(text, self._loader.form) if isinstance(text, str) else None
             if seed is None:
                 bad += 1
                 self._show_bad_line(number, text)
@@ -346,7 +351,8 @@ class _Loading:
         for start in range(0, len(keys), URLS_PER_RETRY):
             known = await frontier.known_urls(keys[start : start + URLS_PER_RETRY])
             await frontier.mark_seeds([url.key for url in known if url.seed is None])
-            failed = [outcome for outcome in await outcomes_of(known, frontier.known_urls) if outcome.has_failed]
+            outcomes = await outcomes_of(known, frontier.known_urls, self._loader.form)
+            failed = [outcome for outcome in outcomes if outcome.has_failed]
             if failed:
                 await frontier.retry(urls_to_retry(failed), await self._retry_number())
                 self._retried += len(failed)

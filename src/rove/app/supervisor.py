@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import msgspec
-
-from rove.app.death import Death
-from rove.app.worker import PAUSE, TRY_LATER, UNPAUSE, WorkerOrder, WorkerReport, decode_report
+from rove.app.worker import TRY_LATER, WorkerOrder
+from rove.app.worker_process import WORKER_COMMAND, WorkerFailed, WorkerProcess
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending, wait_for_event
-from rove.errors import RoveError
-from rove.log_line import log_line
+from rove.notation.log_line import log_line
 from rove.resources.process_state import oom_kills
-
-WORKER_COMMAND = (sys.executable, "-P", "-m", "rove.app.worker")
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +26,7 @@ class Timing:
     """How long a supervisor waits, in seconds."""
 
     first_pause: float = 1.0
-    """Before a worker that died is restarted; the pause doubles with every further death."""
+    """Before a worker that died is restarted; the pause doubles with every further death without a suspect."""
     longest_pause: float = 60.0
     steady: float = 300.0
     """A worker that lived this long gets the first pause again."""
@@ -42,114 +35,14 @@ class Timing:
     mark: float = 1.0
     """Between two updates of the progress."""
 
+    def pause_after(self, last: float, *, lived: float, has_suspect: bool) -> float:
+        """Return the pause before a worker is restarted that lived this long; `last` is the one before, or 0.
 
-class WorkerFailed(RoveError):
-    """A worker met an error that ends the whole crawl."""
-
-    def __init__(self, sentence: str, exit_code: int) -> None:
-        super().__init__(sentence)
-        self.exit_code = exit_code
-
-
-class _WorkerProcess:
-    """One worker process while it lives, and its last report."""
-
-    def __init__(
-        self,
-        order: WorkerOrder,
-        *,
-        command: Sequence[str],
-        log_file: Path,
-        on_news: Callable[[str], None],
-        count_oom_kills: Callable[[], Sequence[int]],
-    ) -> None:
-        self._order = order
-        self._log_file = log_file
-        self._count_oom_kills = count_oom_kills
-        self._oom_kills = count_oom_kills()
-        self._was_killed_by_us = False
-        self._command = command
-        self._on_news = on_news
-        self._process: asyncio.subprocess.Process | None = None
-        self._has_order = False
-        self.report = WorkerReport()
-
-    async def run(self, stopping: asyncio.Event, stop_seconds: float, *, is_paused: Callable[[], bool]) -> WorkerReport:
-        """Start the process and wait until it is gone; return its last report."""
-        with _opened_for_errors(self._log_file) as errors:
-            process = self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors
-            )
-        assert process.stdin is not None and process.stdout is not None, "both are pipes"
-        stopper = asyncio.create_task(_stop_when_set(stopping, process, stop_seconds))
-        try:
-            # The worker may be gone already. A write to a closed pipe would raise RuntimeError.
-            if not process.stdin.is_closing():
-                order = msgspec.structs.replace(self._order, is_paused=is_paused())
-                process.stdin.write(msgspec.json.encode(order) + b"\n")
-                self._has_order = True
-                with suppress(ConnectionError):
-                    await process.stdin.drain()
-            await self._read_reports(process.stdout)
-            await process.wait()
-        finally:
-            stopper.cancel()
-            self.kill()
-            process.stdin.close()
-        return self.report
-
-    def set_paused(self, is_paused: bool) -> None:
-        """Tell the process to pause or to continue. Before it has its order, the order will say so."""
-        process = self._process
-        if process is not None and process.stdin is not None and self._has_order and not process.stdin.is_closing():
-            process.stdin.write(PAUSE if is_paused else UNPAUSE)
-
-    def kill(self) -> None:
-        """Kill the process if there is one."""
-        if self._process is not None and self._process.returncode is None:
-            self._was_killed_by_us = True
-            with suppress(ProcessLookupError):
-                self._process.kill()
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code, negative for a signal; None while the process runs."""
-        return None if self._process is None else self._process.returncode
-
-    def death(self) -> Death:
-        """Return how the process died."""
-        return Death(
-            exit_code=self.exit_code,
-            log_name=self._log_file.name,
-            resident=self.report.counters.resident,
-            was_killed_by_us=self._was_killed_by_us,
-            oom_kills_before=self._oom_kills,
-            oom_kills_after=self._count_oom_kills(),
-        )
-
-    async def _read_reports(self, output: asyncio.StreamReader) -> None:
-        while True:
-            line = b"(a line too long to read)"
-            try:
-                line = await output.readline()
-                if not line:
-                    return
-                report = decode_report(line)
-            except ValueError:
-                log.warning("process %d wrote %r", self._order.number, line[:200])
-                continue
-            if report.news:
-                self._on_news(report.news)
-            elif report.failure:
-                # The report of a failure has no counters, so keep the last ones.
-                self.report = msgspec.structs.replace(
-                    self.report,
-                    counters=self.report.counters.ended(),
-                    failure=report.failure,
-                    exit_code=report.exit_code,
-                )
-            else:
-                self.report = report
+        A suspect explains the death, and the next worker will not read it.
+        """
+        if has_suspect or not last or lived > self.steady:
+            return self.first_pause
+        return min(2 * last, self.longest_pause)
 
 
 class Supervisor:
@@ -161,26 +54,29 @@ class Supervisor:
         *,
         progress: Progress,
         clock: Callable[[], float],
-        on_death: Callable[[int], Awaitable[None]],
+        remaining_limits: RemainingLimits,
+        on_death: Callable[[int], Awaitable[bool]],
         on_stop: Callable[[], None],
         say: Callable[[str], None],
         on_news: Callable[[str], None],
-        log_of: Callable[[int], Path],
+        log_of: Callable[[str], Path],
         command: Sequence[str] = WORKER_COMMAND,
         timing: Timing | None = None,
         count_oom_kills: Callable[[], Sequence[int]] = oom_kills,
     ) -> None:
         """Prepare one worker for each order.
 
-        `on_death` is given the process number in the frontier of a worker that died, to clean up after it.
+        `on_death` is given the process number in the frontier of a worker that died. It cleans up after the worker
+        and returns whether a suspect explains the death.
         `on_stop` is called once, when the crawl starts to stop. `log_of` returns the log file of a worker, which takes
         its standard error.
         """
         self._orders = orders
-        self._workers: dict[int, _WorkerProcess] = {}
+        self._workers: dict[int, WorkerProcess] = {}
         """The current worker for each order, by the order's number."""
         self.progress = progress
         self._clock = clock
+        self._remaining_limits = remaining_limits
         self._on_death = on_death
         self._on_stop = on_stop
         self._say = say
@@ -212,6 +108,10 @@ class Supervisor:
         for worker in self._workers.values():
             worker.kill()
 
+    def count(self, counters: Counters) -> None:
+        """Add what another process has done to the progress."""
+        self._ended_workers += counters
+
     async def run(self, seed_loader: Loader) -> Ending:
         """Load the seeds and keep the workers running until the crawl ends."""
         lives = [asyncio.create_task(self._keep_alive(order)) for order in self._orders]
@@ -240,13 +140,13 @@ class Supervisor:
 
     async def _keep_alive(self, order: WorkerOrder) -> Ending:
         """Run a worker, and restart it whenever it dies, until it ends by itself or the crawl stops."""
-        pause = self._timing.first_pause
+        pause = 0.0
         while True:
             began = self._clock()
-            worker = _WorkerProcess(
+            worker = WorkerProcess(
                 order,
                 command=self._command,
-                log_file=self._log_of(order.number),
+                log_file=self._log_of(order.name),
                 on_news=self._on_news,
                 count_oom_kills=self._count_oom_kills,
             )
@@ -261,11 +161,10 @@ class Supervisor:
             if report.ending and not (report.ending == Ending.STOPPED and self._ending is None):
                 return Ending(report.ending)
             death = worker.death()
-            await self._on_death(report.process)
+            has_suspect = await self._on_death(report.process)
             if self._ending is not None:
                 return self._ending
-            if self._clock() - began > self._timing.steady:
-                pause = self._timing.first_pause
+            pause = self._timing.pause_after(pause, lived=self._clock() - began, has_suspect=has_suspect)
             log.warning(
                 "%s", log_line("death", worker=order.number, process=report.process, why=death, restart_in_s=pause)
             )
@@ -274,37 +173,25 @@ class Supervisor:
             await wait_for_event(self._stopping, pause)
             if self._stopping.is_set():
                 return Ending.STOPPED
-            pause = min(2 * pause, self._timing.longest_pause)
 
     async def _keep_marking(self) -> None:
         while True:
             self._update_progress()
             self.progress.mark(self._clock())
-            await asyncio.sleep(self._timing.mark)
+            await asyncio.sleep(self._check_time())
+
+    def _check_time(self) -> float:
+        """Stop the crawl at its time limit, even while workers wait to be restarted; return when to check again."""
+        seconds_left = self._remaining_limits.seconds_left()
+        if seconds_left is None:
+            return self._timing.mark
+        if seconds_left <= 0:
+            self.stop(Ending.MAX_DURATION)
+        return min(self._timing.mark, max(0.05, seconds_left))
 
     def _update_progress(self) -> None:
         counters = (worker.report.counters for worker in self._workers.values())
         self.progress.update(sum(counters, self._ended_workers))
-
-
-async def _stop_when_set(stopping: asyncio.Event, process: asyncio.subprocess.Process, seconds: float) -> None:
-    """Close the worker's standard input when the crawl stops, and kill the worker if that does not help."""
-    await stopping.wait()
-    assert process.stdin is not None, "it is a pipe"
-    with suppress(ConnectionError):
-        process.stdin.close()
-    await asyncio.sleep(seconds)
-    log.error("the process with id %d does not stop; killing it", process.pid)
-    process.kill()
-
-
-def _opened_for_errors(log_file: Path) -> BinaryIO:
-    """Open the file that takes a worker's standard error; nothing takes it where the log cannot be opened."""
-    try:
-        return log_file.open("ab", buffering=0)
-    except OSError as error:
-        log.warning("%s cannot be opened for the errors of a worker: %s", log_file, error.strerror)
-        return Path(os.devnull).open("ab", buffering=0)
 
 
 async def _all_or_first_failure(lives: list[asyncio.Task[Ending]], loading: asyncio.Task[None]) -> None:

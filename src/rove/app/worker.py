@@ -31,7 +31,8 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
-from rove.log_line import log_line
+from rove.notation.log_line import log_line
+from rove.policy.concurrency import Bounds
 from rove.policy.outage import OutageRules
 from rove.resources.runtime import tune_process
 
@@ -53,8 +54,10 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     run: int
     number: int
-    """Which of this machine's workers this is, from 1."""
-    concurrency: int
+    """Which of this machine's workers this is, from 1; 0 for trials."""
+    bounds: Bounds
+    processes: int
+    """How many workers this machine has."""
     seconds_before: float
     started: float
     """When the run began, by this machine's steady clock."""
@@ -64,6 +67,13 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Until then, by this machine's steady clock, wait for sites that kept failing in an earlier run."""
     is_paused: bool = False
     """Start no visit until UNPAUSE."""
+    is_trial: bool = False
+    """Only try suspects, one at a time, and end when none is due."""
+
+    @property
+    def name(self) -> str:
+        """The name of the worker in its log and in its WARC files."""
+        return "trial" if self.is_trial else str(self.number)
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -99,7 +109,7 @@ def main() -> None:
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
     order = msgspec.json.decode(line, type=WorkerOrder)
     try:
-        log_file = DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.number)
+        log_file = DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.name)
         start_logging(log_file, order.log_level, takes_stderr=True)
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
@@ -148,14 +158,16 @@ class _Worker:
                     settings=order.settings,
                     frontier=frontier,
                     catalog=backend.catalog,
-                    concurrency=order.concurrency,
-                    name=f"rove-{order.number}",
+                    bounds=order.bounds,
+                    processes=order.processes,
+                    name=f"rove-{order.name}",
                     remaining_limits=RemainingLimits(
                         limits=order.settings.limits, seconds_before=order.seconds_before, started=order.started
                     ),
                     on_news=self._tell,
                     outage_rules=order.outage_rules,
                     backoffs_end=order.backoffs_end,
+                    is_trial=order.is_trial,
                 ) as crawl:
                     log.info("%s", log_line("start", process=frontier.process, pid=os.getpid(), run=order.run))
                     async with CrawlLog(crawl.progress, frontier).written():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -45,6 +46,21 @@ class _Commands(click.Group):
         module = import_module(f"rove.cli.{_MODULES[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _MODULES and not args[0].startswith("-"):
+            close = get_close_matches(args[0], _MODULES, n=1)
+            hint = f"; did you mean 'rove {close[0]}'?" if close else ""
+            raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from rove.cli.output import printing  # slow to import, like the commands
+
+        with printing():  # --help and --version
+            return super().parse_args(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, with the groups in a column of their own, so that it fits on one screen."""

@@ -14,8 +14,8 @@ from rove.app.application import Summary
 from rove.crawl.shutdown import Ending
 from rove.errors import EXIT_SITES_FAIL
 from rove.frontier.records import FailingDomain
-from rove.humanize import counted, seconds_text, size_text, utc_text
 from rove.model.urls import UrlState
+from rove.notation.humanize import counted, seconds_text, size_text, utc_text
 
 ERRORS_SHOWN = 5
 SITES_SHOWN = 5

@@ -13,10 +13,12 @@ from rove.admin import control
 from rove.admin.control import Machines
 from rove.cli.options import DEFAULT_DATA_DIR, POSTGRESQL, Command, crawl_name_option, option
 from rove.cli.output import print_line, print_note, reading
+from rove.cli.resume import RESUME_EVERYWHERE, resume_command
+from rove.cli.types import Number
 from rove.errors import RoveError, UsageError
-from rove.humanize import counted
 from rove.inspect.pauses import Scope, pause_text
 from rove.model.counts import Counts
+from rove.notation.humanize import counted
 
 STOP_SECONDS = 60.0
 PAUSE_SECONDS = 30.0
@@ -51,7 +53,7 @@ def _timeout_option(seconds: float) -> Callable[[F], F]:
     return option(
         "--timeout",
         "patience",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(0, min_open=True),
         default=seconds,
         metavar="SECONDS",
         help="How long to wait until the crawl has obeyed.",
@@ -76,7 +78,7 @@ async def stop(patience: float, **which: Any) -> None:
             )
         print_line(("stopped" if obeyed.was_running else "not running") + _how_far(obeyed.counts))
         if obeyed.counts is None or obeyed.counts.urls_pending:
-            print_line(f"continue with: {_resume_command(machines)}")
+            print_line(f"continue with: {_resume_command(machines, which['data_dir'])}")
 
 
 @click.command(cls=Command, short_help="Start no new visits until 'rove unpause'.")
@@ -146,7 +148,7 @@ def _how_far(counts: Counts | None) -> str:
     return f": {counted(counts.pages, 'page')} stored, {counted(counts.urls_pending, 'URL')} pending"
 
 
-def _resume_command(machines: Machines) -> str:
+def _resume_command(machines: Machines, data_dir: Path | None) -> str:
     if machines.scope is Scope.EVERYWHERE:
-        return "rove crawl --resume --data-dir DIR, on each machine"
-    return f"rove crawl --resume {machines.options[machines.scope]}"
+        return RESUME_EVERYWHERE
+    return resume_command(data_dir or DEFAULT_DATA_DIR)

@@ -27,20 +27,38 @@ from rove.cli.options import (
     size,
 )
 from rove.cli.run import run_crawl
-from rove.cli.types import DURATION, POSITIVE_DURATION, Checked, or_default, or_none
-from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Limits, Settings
+from rove.cli.types import (
+    CONCURRENCY,
+    DURATION,
+    POSITIVE_DURATION,
+    Checked,
+    Number,
+    Parsed,
+    WholeNumber,
+    or_default,
+    or_none,
+)
+from rove.config import AUTO, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Limits, Settings
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
-from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
+from rove.notation.quantities import duration_text
+from rove.policy.constants import (
+    DEFAULT_DELAY,
+    DEFAULT_MAX_LINKS,
+    DEFAULT_MAX_PARSED_SIZE,
+    DEFAULT_PER_IP,
+    DEFAULT_PER_IP_RATE,
+    DEFAULT_REDIRECT_HOPS,
+)
+from rove.policy.file_types import parse_extension
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
-from rove.quantities import duration_text
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
 """Upper bound for counts of pages and links: more than anybody needs, and it fits into any database column."""
 FLAG: dict[str, Any] = {"default": None}
 """A flag that is None, not False, when it is left out, because a resumed crawl remembers it."""
-PAGES = click.IntRange(1, MAX_COUNT)
+PAGES = WholeNumber(1, MAX_COUNT)
 
 what = partial(option, group=WHAT_TO_CRAWL)
 politely = partial(option, group=HOW_POLITELY)
@@ -72,17 +90,30 @@ network = partial(option, group=NETWORK)
 )
 @what(
     "--max-depth",
-    **or_none(click.IntRange(0, MAX_COUNT), "N"),
+    **or_none(WholeNumber(0, MAX_COUNT), "N"),
     default_text="no limit",
     help="Links to follow from a seed. 0: only the seeds.",
 )
 @what(
     "--max-links",
-    **or_default(click.IntRange(0, 50_000), "N"),
+    **or_default(WholeNumber(0, 50_000), "N"),
     default_text=str(DEFAULT_MAX_LINKS),
     help="Links to take from one page.",
 )
 @what("--sitemaps/--no-sitemaps", **FLAG, help="Read the sitemaps that robots.txt names.")
+@what(
+    "--file-types",
+    **or_default(click.Choice(["skip", "visit"]), "skip|visit"),
+    default_text="skip",
+    help="Links to files without text, such as pictures, PDF and archives. Seeds are always visited.",
+)
+@what(
+    "--skip-extension",
+    "skip_extensions",
+    multiple=True,
+    **or_none(Parsed("extension", parse_extension), "EXTENSION"),
+    help="Take no links to files with this extension either; repeatable.",
+)
 @what(
     "--drop-param",
     "drop_params",
@@ -114,13 +145,19 @@ network = partial(option, group=NETWORK)
 )
 @politely(
     "--per-ip",
-    **or_none(click.IntRange(1), "N"),
-    default_text="no limit",
-    help="Connections to one IP address at once, for each process.",
+    **or_default(WholeNumber(0), "N"),
+    default_text=str(DEFAULT_PER_IP),
+    help="Visits to one IP address at once, from this machine. 0: no limit.",
+)
+@politely(
+    "--per-ip-rate",
+    **or_default(Number(0), "N"),
+    default_text=f"{DEFAULT_PER_IP_RATE:g}",
+    help="Visits to one IP address per second, from this machine. 0: no limit.",
 )
 @politely(
     "--redirect-hops",
-    **or_default(click.IntRange(0, 5), "N"),
+    **or_default(WholeNumber(0, 5), "N"),
     default_text=str(DEFAULT_REDIRECT_HOPS),
     help="Redirects inside a domain to follow in one visit. 0: each waits for the next visit.",
 )
@@ -165,11 +202,16 @@ network = partial(option, group=NETWORK)
     **size(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
 )
+@keep(
+    "--max-parsed-size",
+    **size(DEFAULT_MAX_PARSED_SIZE),
+    help="Read text and links from at most this much of one page; more stops the process for longer.",
+)
 @machine(
     "--concurrency",
-    **or_default(click.IntRange(1), "N"),
-    default_text=str(DEFAULT_CONCURRENCY),
-    help="Fetches in flight.",
+    **or_default(CONCURRENCY, "auto|N"),
+    default_text=AUTO,
+    help="Fetches in flight. auto: as many as the web needs and this machine allows.",
 )
 @machine_options
 @postgresql(

@@ -18,9 +18,10 @@ from rove.app.preparation import CrawlOptions
 from rove.cli.options import Command, option, whole_number
 from rove.cli.output import flush, print_line, printing
 from rove.cli.run import run_crawl
+from rove.cli.types import Number
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
-from rove.humanize import counted
+from rove.notation.humanize import counted
 
 HOSTS = 300
 SEED = 1
@@ -33,7 +34,7 @@ KEPT = "rove-demo"
 
 @click.command(cls=Command, short_help="Crawl a small web on this machine.")
 @option("--hosts", **whole_number(1), default=HOSTS, help="Number of sites in the small web.")
-@option("--seconds", type=click.FloatRange(min=1), default=SECONDS, metavar="N", help="How long to crawl.")
+@option("--seconds", type=Number(1), default=SECONDS, metavar="N", help="How long to crawl.")
 @option(
     "--keep",
     is_flag=False,

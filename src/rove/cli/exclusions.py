@@ -20,7 +20,7 @@ from rove.cli.options import Command, data_dir_option, option
 from rove.cli.output import changing, print_line, print_lines, print_note
 from rove.errors import UsageError
 from rove.frontier.records import Exclusion
-from rove.humanize import counted, size_text, utc_text
+from rove.notation.humanize import counted, size_text, utc_text
 from rove.policy.exclusions import domain_around, is_public_suffix, parse_pattern
 from rove.urls.domain import domain_of, is_address
 
@@ -108,6 +108,9 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
     if not yes:
         click.confirm(f"delete all stored pages in {data_dir} of {covered}?", abort=True)
     done = asyncio.run(purging.purge(data_dir, pattern, say=print_line))
+    if not (done.records or done.titles or done.requests):
+        print_line(f"nothing to delete: {data_dir} has no request to {covered}")
+        return
     print_line(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
         f"{counted(done.remaining, 'other')} kept, {size_text(done.bytes_freed)} freed"
@@ -129,7 +132,7 @@ def coverage_text(pattern: str, given: str) -> str:
         return f"every domain below {pattern}, a public suffix"
     if is_address(pattern):
         return f"{pattern}{_not_only(given)}"
-    name, _ = domain_of(pattern)
+    name = domain_of(pattern)
     if name == pattern:
         return f"{pattern} and all its subdomains{_not_only(given)}"
     return f"{pattern} and its subdomains, but not the rest of {name}{_not_only(given)}"

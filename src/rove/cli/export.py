@@ -20,12 +20,12 @@ from rove.cli.options import (
 )
 from rove.cli.output import print_line, print_note, reading, standard_output, write_json
 from rove.errors import RoveError
-from rove.humanize import counted
 from rove.inspect.export import Export
-from rove.inspect.lookup import site_given
+from rove.inspect.lookup import domain_given, site_named
 from rove.inspect.page_query import PageQuery
 from rove.inspect.request_rows import export_json
 from rove.inspect.whole_file import whole_file
+from rove.notation.humanize import counted
 
 
 @click.command(cls=Command, short_help="Write every stored page as JSON Lines.")
@@ -58,19 +58,22 @@ async def export(
 
     Every line has all keys, null where empty. Pages of domains that are excluded now are left out.
     """
-    query = PageQuery(
-        site=None if domain is None else site_given(domain),
-        since=-math.inf if since is None else since,
-        until=math.inf if until is None else until,
-    )
+    name = None if domain is None else domain_given(domain)
     async with crawl.opened() as archive:
+        form = await archive.form()
+        query = PageQuery(
+            site=None if name is None else site_named(name, form),
+            since=-math.inf if since is None else since,
+            until=math.inf if until is None else until,
+        )
         chosen = Export(archive, query, everything=everything, limit=limit)
         with nullcontext(standard_output()) if output is None else whole_file(output, overwrite=force) as file:
             written, unreadable = await _write(chosen, file)
         if output is not None:
             print_line(f"{output}: {counted(written, 'page')}")
         if not (written or unreadable or chosen.elsewhere):
-            print_note(f"rove: {await query.nothing_found(archive.reader, 'page' if everything else 'stored page')}")
+            what = "page" if everything else "stored page"
+            print_note(f"rove: {await query.nothing_found(archive.reader, form, what)}")
     for node, count in chosen.elsewhere.items():
         verb = "is" if count == 1 else "are"
         print_note(f"rove: {counted(count, 'page')} {verb} not here but at {node}")

@@ -21,12 +21,14 @@ from rove.cli.options import (
     fields_given,
     machine_options,
     option,
-    whole_number,
 )
-from rove.cli.output import print_line, print_note
+from rove.cli.output import changing, print_line, print_note
+from rove.cli.resume import resume_command
 from rove.cli.run import run_crawl
+from rove.cli.types import CONCURRENCY
 from rove.config import Settings
 from rove.datadir import DataDir
+from rove.frontier.move.tables import rows_text
 
 
 @click.command(cls=Command, short_help="Take part in a crawl that another machine started.")
@@ -37,9 +39,10 @@ from rove.datadir import DataDir
 @option(
     "--concurrency",
     group=MACHINE,
-    **whole_number(1),
+    type=CONCURRENCY,
+    metavar="auto|N",
     default_text="that of the crawl",
-    help="Fetches in flight on this machine.",
+    help="Fetches in flight on this machine. auto: as many as web and machine allow.",
 )
 @machine_options
 @click.pass_context
@@ -60,9 +63,10 @@ def join(context: click.Context, /, **given: Any) -> int:
 )
 @crawl_name_option
 @data_dir_option("The crawl to move. Its pages stay in this directory.", group=POSTGRESQL)
+@changing
 def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
     moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=print_note))
-    print_line("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.items()))
-    print_line(f"continue with: rove crawl --resume --data-dir {data_dir}")
+    print_line(f"moved: {rows_text(moved)}")
+    print_line(f"continue with: {resume_command(data_dir)}")

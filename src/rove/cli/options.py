@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from rove.app.panel import PLAIN_SECONDS
-from rove.cli.types import POSITIVE_DURATION, SIZE, Lift, or_default
+from rove.cli.output import printing
+from rove.cli.types import POSITIVE_DURATION, SIZE, Lift, WholeNumber, or_default
 from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK
 from rove.errors import UsageError
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
-from rove.humanize import size_text
 from rove.inspect.moments import parse_moment
+from rove.notation.humanize import size_text
 
 WHAT_TO_CRAWL = "What to crawl"
 HOW_POLITELY = "How politely"
@@ -74,6 +75,10 @@ class Command(click.Command):
                 groups.setdefault(group, []).append(option)
         return groups
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with printing():  # --help
+            return super().parse_args(ctx, args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, options in self.grouped_options(ctx).items():
             with formatter.section(title):
@@ -87,7 +92,7 @@ def option(*names: str, **attributes: Any) -> Callable[[F], F]:
 
 def whole_number(min: int, max: int | None = None) -> dict[str, Any]:
     """Return the attributes of an option that takes a whole number in this range."""
-    return {"type": click.IntRange(min, max), "metavar": "N"}
+    return {"type": WholeNumber(min, max), "metavar": "N"}
 
 
 def size(default: int) -> dict[str, Any]:

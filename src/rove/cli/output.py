@@ -22,7 +22,7 @@ from rich.segment import Segment
 
 from rove.cli.terminal import SafeOutput
 from rove.errors import FULL_DISK_ERRNOS, RoveError
-from rove.harmless import ascii_escapes, one_line, some_lines, whole_text, without_surrogates
+from rove.notation.harmless import ascii_escapes, one_line, some_lines, whole_text, without_surrogates
 
 P = ParamSpec("P")
 T = TypeVar("T")

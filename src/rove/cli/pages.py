@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from dataclasses import replace
 
 import click
 
@@ -21,7 +22,7 @@ from rove.cli.options import (
 from rove.cli.output import flush, is_output_closed, print_json, print_line, print_note, reading
 from rove.errors import UsageError
 from rove.inspect.follow import Follower
-from rove.inspect.lookup import site_given
+from rove.inspect.lookup import domain_given, site_named
 from rove.inspect.open_crawl import Archive
 from rove.inspect.page_query import PageQuery
 from rove.inspect.request_rows import page_json, page_line
@@ -61,8 +62,8 @@ async def pages(
 
     A robots.txt that could not be fetched is listed too, because no page of its site can be requested.
     """
+    name = None if domain is None else domain_given(domain)
     query = PageQuery(
-        site=None if domain is None else site_given(domain),
         status=status,
         error=error,
         mark=mark,
@@ -74,6 +75,8 @@ async def pages(
     async with crawl.opened() as archive:
         counts = await archive.reader.counts()
         query.check(errors=counts.failures.keys(), marks=counts.marks.keys())
+        form = await archive.form()
+        query = query if name is None else replace(query, site=site_named(name, form))
         if follow:
             await _follow(archive, query, limit=limit, json=json)
             return
@@ -84,7 +87,7 @@ async def pages(
             if shown == limit:
                 break
         if not shown:
-            print_note(f"rove: {await query.nothing_found(archive.reader)}")
+            print_note(f"rove: {await query.nothing_found(archive.reader, form)}")
 
 
 async def _follow(archive: Archive, query: PageQuery, *, limit: int, json: bool) -> None:

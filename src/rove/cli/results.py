@@ -9,7 +9,6 @@ from rove.cli.options import Command, json_option, option
 from rove.cli.output import print_bytes, print_json, print_line, print_lines, print_note, print_text, reading
 from rove.errors import UsageError
 from rove.frontier.records import UrlRecord
-from rove.humanize import counted, utc_text
 from rove.inspect.lookup import other_spellings, settling_request, site_of, url_given, url_meant
 from rove.inspect.open_crawl import Archive
 from rove.inspect.page_query import did_you_mean
@@ -17,6 +16,7 @@ from rove.inspect.request_rows import page_json, settlement_text
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
+from rove.notation.humanize import counted, utc_text
 
 
 @click.command(cls=Command, short_help="Show how far a crawl is.")
@@ -54,12 +54,15 @@ async def show(url: str, crawl: CrawlGiven, raw: bool) -> None:
 
 
 async def _url_record(archive: Archive, text: str) -> UrlRecord:
-    ignored = (await archive.settings()).ignored_params
-    meant = await url_meant(archive.reader, text, ignored)
+    form = await archive.form()
+    meant = await url_meant(archive.reader, text, form)
     if meant is None:
-        url = url_given(text, ignored)
-        others = await other_spellings(archive.reader, text, ignored)
-        hint = f"; it knows {' and '.join(others)}" if others else await did_you_mean(archive.reader, site_of(url))
+        url = url_given(text, form)
+        others = await other_spellings(archive.reader, text, form)
+        hint = await did_you_mean(archive.reader, site_of(url), form)
+        hint = f"; it knows {' and '.join(others)}" if others else hint
+        if not hint and url.text.endswith("/robots.txt"):
+            hint = f"; 'rove report {site_of(url).name}' shows the robots.txt"
         raise UsageError(f"{url.text} is not known to this crawl{hint}")
     if meant.instead_of:
         print_note(f"rove: {meant.instead_of}; showing {meant.record.url}")

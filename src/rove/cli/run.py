@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 import uvloop
 from rich.console import Console
@@ -13,12 +12,12 @@ from rove.app.panel import PLAIN_SECONDS, Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
 from rove.cli.conclusion import conclude
-from rove.cli.options import DEFAULT_DATA_DIR
 from rove.cli.output import crawl_console
+from rove.cli.resume import resume_command
 from rove.cli.terminal import StopSignals
 from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir
-from rove.harmless import one_line
+from rove.notation.harmless import one_line
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.resources.runtime import tune_process
 
@@ -32,9 +31,13 @@ def run_crawl(
     """
     console = crawl_console(quiet=options.quiet)
 
+    panels: list[Panel] = []
+
     async def watch(runner: Runner, context: RunContext) -> None:
         if not options.quiet:
-            await panel_of(console, runner, context, plain_seconds=options.progress_interval).show()
+            panel = panel_of(console, runner, context, plain_seconds=options.progress_interval)
+            panels[:] = [panel]
+            await panel.show()
 
     app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch, outage_rules=outage_rules)
 
@@ -44,8 +47,10 @@ def run_crawl(
 
     def end_at_once(number: int) -> None:
         app.kill()
+        for panel in panels:
+            panel.erase()
         console.show_cursor()
-        advice = f"; continue with: {_resume_command(options)}" if can_resume else ""
+        advice = f"; continue with: {resume_command(options.data_dir)}" if can_resume else ""
         console.print(f"stopped at once{advice}")
         os._exit(128 + number)
 
@@ -63,11 +68,11 @@ def run_crawl(
     if isinstance(result, Ending):
         console.print(f"{result} before the crawl began; nothing was fetched")
         if can_resume and DataDir(options.data_dir).holds_crawl:
-            console.print(f"continue with: {_resume_command(options)}")
+            console.print(f"continue with: {resume_command(options.data_dir)}")
         ending, exit_code = result, 0
     else:
         conclusion = conclude(
-            result, resume_command=_resume_command(options) if can_resume else "", has_joined=options.join
+            result, resume_command=resume_command(options.data_dir) if can_resume else "", has_joined=options.join
         )
         for line in conclusion.lines:
             console.print(one_line(line))
@@ -84,10 +89,6 @@ def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_sec
         progress=runner.progress,
         frontier=context.frontier,
         remaining_limits=context.remaining_limits,
+        is_whole_crawl=context.is_first_run and context.remote is None,
         plain_seconds=plain_seconds,
     )
-
-
-def _resume_command(options: CrawlOptions) -> str:
-    where = "" if options.data_dir == DEFAULT_DATA_DIR else f"--data-dir {shlex.quote(str(options.data_dir))}"
-    return " ".join(filter(None, ["rove crawl --resume", where]))

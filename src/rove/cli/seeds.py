@@ -10,10 +10,10 @@ from rove.app.seed_copy import SeedInput
 from rove.cli.crawl_given import crawl_to_change
 from rove.cli.options import Command, json_option, option
 from rove.cli.output import print_json, print_line, print_note, reading
-from rove.cli.retry import NOT_RUNNING
+from rove.cli.resume import not_running
 from rove.datadir import DataDir
 from rove.errors import UsageError
-from rove.frontier.backends import opened_backend, remote_to_read
+from rove.frontier.backends import opened_backend, remote_to_read, saved_form
 from rove.inspect.seed_outcomes import as_json, as_line, seed_outcomes
 
 LIST, ADD = "list", "add"
@@ -50,7 +50,8 @@ async def _list(crawl: CrawlNamed, *, only_failed: bool, as_lines_of_json: bool)
     remote = remote_to_read(data, crawl.frontier, crawl.crawl_name)
     count = 0
     async with opened_backend(data, remote=remote, read_only=True, on_news=print_note) as backend:
-        async for outcome in seed_outcomes(backend.reader, only_failed=only_failed):
+        form = await saved_form(backend.catalog)
+        async for outcome in seed_outcomes(backend.reader, form, only_failed=only_failed):
             count += 1
             if as_lines_of_json:
                 print_json(as_json(outcome))
@@ -62,4 +63,4 @@ async def _list(crawl: CrawlNamed, *, only_failed: bool, as_lines_of_json: bool)
 
 async def _add(crawl: CrawlNamed, given: SeedInput) -> None:
     if not await add_seeds(crawl, given, say=print_note):
-        print_note(NOT_RUNNING)
+        print_note(not_running(crawl))

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rove.config import AUTO
 from rove.errors import UsageError
-from rove.quantities import parse_duration, parse_positive_duration, parse_size
+from rove.notation.quantities import parse_duration, parse_positive_duration, parse_size
 
 if TYPE_CHECKING:
     ValueType = click.ParamType[Any]
 else:
     ValueType = click.ParamType  # older versions of click cannot subscript it
+
+
+_LIKE_LIFTING = frozenset({"none", "default", "no", "off", "unlimited"})
+"""Words that somebody may write who wants to lift an option; only one of them is right."""
 
 
 class Lift(enum.Enum):
@@ -47,6 +52,34 @@ class Checked(Parsed):
         return value
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number{_range_text(self)}", param, ctx)
+
+
+class Number(click.FloatRange):
+    """A number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a number{_range_text(self)}", param, ctx)
+
+
+def _range_text(range: click.IntRange | click.FloatRange) -> str:
+    if range.max is not None:
+        return f" from {range.min:,} to {range.max:,}"
+    return f" above {range.min:,}" if range.min_open else f" of at least {range.min:,}"
+
+
 class Liftable(ValueType):
     """A value of another type, or a word that lifts the value which the crawl remembers."""
 
@@ -60,9 +93,35 @@ class Liftable(ValueType):
         """Return the value, or LIFT."""
         if value is Lift.LIFT or (isinstance(value, str) and value.strip().lower() == self.word):
             return Lift.LIFT
+        is_text = self.inner is click.STRING or isinstance(self.inner, Checked)
+        if not is_text and isinstance(value, str) and value.strip().lower() in _LIKE_LIFTING:
+            advice = f"to lift what the crawl remembers, write '{self.word}'"
+            self.fail(f"{value!r} means nothing here; {advice}", param, ctx)
         return self.inner.convert(value, param, ctx)
 
 
+def parse_concurrency(text: str) -> int | str:
+    """Parse a number of fetches in flight, or 'auto'."""
+    word = text.strip().lower()
+    if word == AUTO:
+        return AUTO
+    if not word.isascii() or not word.isdigit() or int(word) < 1:
+        raise UsageError(f"{text!r} is neither 'auto' nor a whole number of at least 1")
+    return int(word)
+
+
+class Concurrency(Parsed):
+    """A number of fetches in flight, or 'auto'."""
+
+    def __init__(self) -> None:
+        super().__init__("number", parse_concurrency)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the parsed value; numbers in a configuration file are checked like texts."""
+        return super().convert(str(value), param, ctx)
+
+
+CONCURRENCY = Concurrency()
 DURATION = Parsed("duration", parse_duration)
 POSITIVE_DURATION = Parsed("duration", parse_positive_duration)
 SIZE = Parsed("size", parse_size)

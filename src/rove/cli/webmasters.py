@@ -11,16 +11,17 @@ from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import Command, json_option, option
 from rove.cli.output import print_json, print_line, print_lines, print_note, reading
 from rove.errors import UsageError
-from rove.humanize import counted
 from rove.inspect import audit_text, explain_text
 from rove.inspect.audit import audit as audit_ledger
 from rove.inspect.explain import explain_url
-from rove.inspect.lookup import site_given, url_given, url_known
+from rove.inspect.lookup import domain_given, site_named, url_given, url_known
 from rove.inspect.page_query import did_you_mean
 from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
 from rove.inspect.url_facts import read_url_facts
+from rove.notation.humanize import counted
+from rove.urls.canonical import NO_IDS
 
 
 @click.command(cls=Command, short_help="Tell whether a URL would be fetched, and why.")
@@ -30,14 +31,15 @@ from rove.inspect.url_facts import read_url_facts
 @reading
 async def explain(url: str, crawl: CrawlGiven, json: bool) -> None:
     """Tell whether rove would fetch URL now, and why: exclusions, scope, robots.txt, delay, state and history."""
-    url_given(url)
+    url_given(url, NO_IDS)
     async with crawl.opened() as archive:
-        settings = await archive.settings()
-        wanted = await url_known(archive.reader, url, settings.ignored_params)
+        form = await archive.form()
+        wanted = await url_known(archive.reader, url, form)
         facts = await read_url_facts(
             archive.reader,
             wanted,
-            settings=settings,
+            form,
+            settings=await archive.settings(),
             exclusions=await archive.catalog.exclusion_history(),
             retries=await archive.catalog.retries(),
             is_running=await archive.is_running(),
@@ -62,10 +64,12 @@ async def explain(url: str, crawl: CrawlGiven, json: bool) -> None:
 @reading
 async def report(domain: str, crawl: CrawlGiven, html: Path | None, json: bool) -> None:
     """List every request to DOMAIN, its robots.txt as it was read, the delays, the contact and how to opt out."""
-    site = site_given(domain)
+    name = domain_given(domain)
     if html is not None and json:
         raise UsageError("give --html or --json, not both")
     async with crawl.opened() as archive:
+        form = await archive.form()
+        site = site_named(name, form)
         report = await read_report(
             archive.reader,
             site,
@@ -74,7 +78,7 @@ async def report(domain: str, crawl: CrawlGiven, html: Path | None, json: bool) 
             now=time.time(),
         )
         if not report.totals.requests:
-            print_note(f"rove: no request to {site.name}{await did_you_mean(archive.reader, site)}")
+            print_note(f"rove: no request to {site.name}{await did_you_mean(archive.reader, site, form)}")
         if html is not None:
             await write_html(report, archive.reader, html)
             requests = counted(report.totals.requests, "request")
@@ -98,7 +102,7 @@ async def audit(crawl: CrawlGiven, json: bool) -> int:
     """
     async with crawl.opened() as archive:
         exclusions = await archive.catalog.exclusion_history()
-        report = await audit_ledger(archive.reader, exclusions, await archive.catalog.retries())
+        report = await audit_ledger(archive.reader, exclusions, await archive.form(), await archive.catalog.retries())
     if json:
         print_json(audit_text.as_json(report))
     else:

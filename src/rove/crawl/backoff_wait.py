@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from rove.frontier.contract import Frontier
-from rove.humanize import utc_text
+from rove.notation.humanize import utc_text
 
 LONGEST_WAIT = 3_600.0
 """A crawl that was resumed waits for failing sites that are tried again within this time."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-from rove.crawl.backoff_wait import BackoffWait
+from rove.crawl.claims import Claims
 from rove.crawl.context import CrawlContext
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.outage import OutageWatch
@@ -14,9 +15,10 @@ from rove.crawl.shutdown import Ending, wait_for_event
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
-from rove.log_line import log_line
 from rove.model.visits import Lease
+from rove.notation.log_line import log_line
 from rove.policy.constants import VISIT_BUDGET
+from rove.policy.silence import SOON
 from rove.urls.origin import origin_of
 
 MAX_CLAIM = 256
@@ -27,6 +29,9 @@ PAUSE_WHILE_SEEDING = 0.25
 """While seeds load, each process makes at most 100 visits/s, so that the loader keeps most of the CPU."""
 LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
+COUNT_RESPONDING_SECONDS = 1.0
+WAIT_FOR_SILENT = 0.1
+"""How often to look for domains that respond while only those may be claimed."""
 
 log = logging.getLogger(__name__)
 
@@ -42,32 +47,46 @@ class Claimer:
         *,
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
-        backoffs: BackoffWait,
+        claims: Claims,
+        on_queued: Callable[[], None],
     ) -> None:
-        """`all_seeds_loaded` tells whether the frontier has all seeds that it will ever get."""
+        """Prepare to claim.
+
+        `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get. `on_queued` is called when
+        leases have been queued.
+        """
         self._context = context
         self._frontier = context.frontier
         self._writer = writer
         self._outage = outage
         self._is_probing = False
-        self._backoffs = backoffs
+        self._claims = claims
         self._remaining_limits = remaining_limits
         self._check_seeds_loaded = all_seeds_loaded
         self._seeds_loaded = False
-        self._queue: asyncio.Queue[HeldLease] = asyncio.Queue()
+        self._on_queued = on_queued
+        self._queue: deque[HeldLease] = deque()
+        self._holds_back = False
         self._pages_left: int | None = None
         self._outages = context.frontier.outages
+        self._responding = 0
+        self._next_count = 0.0
         self._woken = asyncio.Event()
         self._is_paused = False
 
     @property
     def queued(self) -> int:
         """How many leases wait for a slot."""
-        return self._queue.qsize()
+        return len(self._queue)
 
-    def take(self) -> Awaitable[HeldLease]:
-        """Wait for the next lease and take it from the queue."""
-        return self._queue.get()
+    @property
+    def are_waiting(self) -> bool:
+        """Whether domains that are ready wait for a slot."""
+        return bool(self._queue) or self._holds_back
+
+    def take(self) -> HeldLease | None:
+        """Take the next lease from the queue; None if it is empty."""
+        return self._queue.popleft() if self._queue else None
 
     def wake(self) -> None:
         """Look for work again soon: something has changed."""
@@ -75,7 +94,7 @@ class Claimer:
 
     def wake_if_low(self) -> None:
         """Look for work again soon if the queue is nearly empty."""
-        if self._queue.qsize() <= self._context.pressure.concurrency // 8:
+        if len(self._queue) <= self._low:
             self._woken.set()
 
     @property
@@ -95,9 +114,19 @@ class Claimer:
         for held in leases:
             self._writer.put(VisitRecord(held))
 
+    def postpone(self, held: HeldLease, seconds: float) -> None:
+        """End a lease without a visit; its domain comes back after this time."""
+        record = VisitRecord(held)
+        record.postpone(seconds)
+        self._writer.put(record)
+
     def give_back_queue(self) -> None:
         """End all leases that still wait for a slot."""
-        self.give_back([self._queue.get_nowait() for _ in range(self._queue.qsize())])
+        unused = list(self._queue)
+        self._queue.clear()
+        for held in unused:
+            self._context.silence.unqueue(held.lease)
+        self.give_back(unused)
 
     async def run(self) -> None:
         """Claim until the crawl ends, and end it when nothing is left to claim."""
@@ -105,21 +134,33 @@ class Claimer:
         while not shutdown.has_begun:
             self._woken.clear()
             room = 0 if await self._must_pause() else self._room()
+            if self._outage.is_offline and self._claims.is_alone:
+                shutdown.begin(Ending.EXHAUSTED)  # suspects are tried again when sites respond
+                return
             if self._outage.is_offline:
                 await self._probe(room)
                 await self._nap(LONGEST_NAP)
                 continue
             self._is_probing = False
             if room <= 0:
+                self._holds_back = False
                 await self._nap(LONGEST_NAP)
                 continue
             is_seeding = not await self._all_seeds_loaded()
             if is_seeding:
                 room = min(room, CLAIM_WHILE_SEEDING)
-            claimed = await self._claim(room, self._frontier.claim(room))
+            strangers = room
+            if not self._claims.is_alone:
+                strangers = min(room, self._context.silence.room(await self._responding_due()))
+            claimed = await self._claim(strangers, self._claims.claim(strangers)) if strangers else 0
+            if strangers < room:
+                rest = room - claimed
+                claimed += await self._claim(rest, self._frontier.claim_responding(rest))
             if claimed < room:
-                await self._wait_until_due(has_claimed=claimed > 0)
-            elif is_seeding:
+                await self._wait_until_due(has_claimed=claimed > 0, takes_all=strangers == room)
+                continue
+            self._holds_back = False
+            if is_seeding:
                 await shutdown.sleep(PAUSE_WHILE_SEEDING)
 
     async def _probe(self, room: int) -> None:
@@ -130,8 +171,12 @@ class Claimer:
         count = min(room, self._outage.probes_due())
         if count <= 0:
             return
-        claimed = await self._claim(count, self._frontier.claim_among(self._outage.probed, count))
-        if claimed or await self._claim(count, self._frontier.claim(count)):
+        among = count - 1
+        claimed = await self._claim(among, self._frontier.claim_among(self._outage.probed, among), is_probe=True)
+        # Not only sites that failed, because they may be gone for good. The longest due comes first.
+        rest = count - claimed
+        claimed += await self._claim(rest, self._frontier.claim_responding(rest), is_probe=True)
+        if claimed or await self._claim(count, self._frontier.claim(count), is_probe=True):
             self._outage.note_probe()
 
     async def _must_pause(self) -> bool:
@@ -149,29 +194,50 @@ class Claimer:
         # With --seeds-only, links into domains of seeds that are not loaded yet would count as out of scope.
         return settings.seeds_only and not await self._all_seeds_loaded()
 
+    async def _responding_due(self) -> int:
+        """Return how many domains that respond will soon need a slot; counted once a second."""
+        now = self._context.clock()
+        if now >= self._next_count:
+            self._next_count = now + COUNT_RESPONDING_SECONDS
+            limit = self._context.pressure.throttle.limit
+            self._responding = await self._frontier.responding_due(within=SOON, limit=limit)
+        return self._responding
+
     async def _all_seeds_loaded(self) -> bool:
         self._seeds_loaded = self._seeds_loaded or await self._check_seeds_loaded()
         return self._seeds_loaded
 
+    @property
+    def _low(self) -> int:
+        """The length of the queue up to which more is claimed."""
+        return min(self._context.pressure.throttle.limit // 8, MAX_CLAIM // 2)
+
     def _room(self) -> int:
         """Return how many domains to claim: enough for the slots and a short queue, within the page limit."""
-        allowed, queued = self._context.pressure.throttle.allowed, self._queue.qsize()
+        allowed, queued = self._context.pressure.throttle.allowed, len(self._queue)
         max_unsettled = MAX_UNSETTLED_BATCHES * self._context.batch_size
         is_full = self._writer.unsettled >= max_unsettled or self._outage.is_full
-        if not allowed or queued > allowed // 8 or is_full:
+        if not allowed or queued > self._low or is_full:
             return 0
         claimed = queued + self._context.progress.in_flight
-        room = allowed + max(allowed // 4, 1) - claimed
+        if self._claims.is_alone and claimed + self._writer.unsettled + self._outage.held:
+            return 0
+        room = allowed + min(max(allowed // 4, 1), MAX_CLAIM) - claimed
         if self._pages_left is not None:
             if self._pages_left <= 0:
                 self._context.shutdown.begin(Ending.MAX_PAGES)
             room = min(room, self._pages_left - claimed - self._writer.unsettled)
         return min(room, MAX_CLAIM)
 
-    async def _claim(self, wanted: int, claiming: Awaitable[list[Lease]]) -> int:
-        """Claim up to this many domains, with the robots.txt records of their URLs; return how many."""
+    async def _claim(self, wanted: int, claiming: Awaitable[list[Lease]], *, is_probe: bool = False) -> int:
+        """Claim up to this many domains, with the robots.txt records of their URLs; return how many.
+
+        A probe requests robots.txt again, so it needs no records.
+        """
         claimed_at = self._context.clock()
         leases = await claiming
+        # After a failover, pages that are visited again name the links again that the database has lost.
+        self._context.seen.enter_era(self._frontier.eras)
         returned_at = self._context.clock()
         if log.isEnabledFor(logging.DEBUG):
             self._log_claim(wanted, leases, returned_at - claimed_at)
@@ -187,16 +253,18 @@ class Claimer:
         }
         keys = [(domain, origin) for domain, held in claimed.items() for origin in held.origins]
         try:
-            records = await self._frontier.origins(keys)
+            records = [] if is_probe else await self._frontier.origins(keys)
         except RoveError:
             self.give_back(list(claimed.values()))
             raise
         for record in records:
             claimed[record.domain].origins[record.origin] = record
         for held in claimed.values():
-            self._queue.put_nowait(held)
+            self._context.silence.queue(held.lease)
+            self._queue.append(held)
         if self._is_paused:  # since the claim began
             self.give_back_queue()
+        self._on_queued()
         return len(leases)
 
     def _log_claim(self, wanted: int, leases: Sequence[Lease], seconds: float) -> None:
@@ -217,17 +285,23 @@ class Claimer:
                 ),
             )
 
-    async def _wait_until_due(self, *, has_claimed: bool) -> None:
-        """Wait until a domain is due, or end the crawl if none ever will be."""
-        due = await self._backoffs.next_due()
+    async def _wait_until_due(self, *, has_claimed: bool, takes_all: bool) -> None:
+        """Wait until a domain is due, or end the crawl if none ever will be.
+
+        Without `takes_all`, domains that do not respond wait for slots, however long they have been due.
+        """
+        due = await self._claims.next_due()
+        self._holds_back = due == 0 and not takes_all
+        if self._holds_back:
+            due = WAIT_FOR_SILENT
         if due == 0 and self._pages_left is not None and not has_claimed:
             # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
             due = LONGEST_NAP
-        unfinished = self._queue.qsize() + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
+        unfinished = len(self._queue) + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
         # Not only the seeds of the start: 'rove seeds add' may be loading more.
         if due is None and not unfinished and await self._check_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
-            due = await self._backoffs.next_due()
+            due = await self._claims.next_due()
             if due is None and not self._woken.is_set() and not self._is_paused:
                 self._context.shutdown.begin(Ending.EXHAUSTED)
                 return

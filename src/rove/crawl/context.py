@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from rove.config import Settings
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.long_robots import LongRobots
+from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.seen import SeenSet
 from rove.crawl.shutdown import Shutdown
+from rove.crawl.silence import SilentVisits
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
-from rove.parse.reader import PageReader
 from rove.policy.gate import Gate
 from rove.store.contract import Store
+from rove.urls.canonical import UrlForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +30,11 @@ class CrawlContext:
     fetcher: Fetcher
     store: Store
     gate: Gate
-    reader: PageReader
+    form: UrlForm
     inflight_log: InflightLog
     pressure: Pressure
+    silence: SilentVisits
+    new_domains: NewDomainLimits
     progress: Progress
     shutdown: Shutdown
     clock: Callable[[], float]

@@ -12,7 +12,7 @@ from rove.crawl.target import Target
 from rove.crawl.visit_record import VisitRecord
 from rove.model.outcomes import UNREACHABLE_FAILURES, Failed
 from rove.model.urls import UrlState
-from rove.urls.canonical import CrawlUrl, http_twin
+from rove.urls.canonical import CrawlUrl, UrlForm
 
 
 def is_wrong_guess(target: Target, failure: Failed | None) -> bool:
@@ -23,13 +23,13 @@ def is_wrong_guess(target: Target, failure: Failed | None) -> bool:
 class HttpsGuess:
     """An https URL that cannot be reached, and the http URL that stands in for it."""
 
-    def __init__(self, https: Target) -> None:
+    def __init__(self, https: Target, form: UrlForm) -> None:
         self.https = https
-        self.http = Target(url=http_twin(https.url), depth=https.depth, attempts=https.attempts)
+        self.http = Target(url=form.http_twin(https.url), depth=https.depth, attempts=https.attempts)
 
     def leads_back(self, url: CrawlUrl) -> bool:
         """Whether a redirect to this URL leads back to the https URL."""
-        return url.fingerprint == self.https.url.fingerprint
+        return url.text == self.https.url.text
 
     def settle_https(self, record: VisitRecord) -> None:
         """Settle the https URL as redirected to http, which enters the frontier."""

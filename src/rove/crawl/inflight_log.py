@@ -6,6 +6,9 @@ average and up to 50 ms when it waited for the disk). A file is deleted once all
 enters the requests of a dead process into the ledger (`lost_visits`). So the ledger knows every request ever made, and
 each domain is left alone for as long as its responses require.
 
+Two more lines say when a process begins and ends to read what a pending URL brought: to decode it, to parse it, or to
+hand it to code of the user. If the process dies in between, this URL is a suspect.
+
 The files are not synced to disk, so a power cut may lose the last seconds.
 """
 
@@ -22,8 +25,10 @@ from pathlib import Path
 import msgspec
 
 from rove.errors import DiskFull, StoreError, is_disk_full
-from rove.frontier.records import LostVisit
+from rove.frontier.priority import suspect_deaths
+from rove.frontier.records import LostVisit, Suspect
 from rove.model.ledger import DelaySource, RequestRow, Settlement
+from rove.model.urls import PendingUrl
 from rove.resources.spare_files import SpareFiles, at_once
 
 FILE_BYTES = 256 * 1024
@@ -31,8 +36,8 @@ FILE_BYTES = 256 * 1024
 _NAME = re.compile(r"requests-(\d+)-(\d+)\.jsonl")
 
 
-class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the log."""
+class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="request"):
+    """A line about a request."""
 
     row: RequestRow
     """The request as it stands."""
@@ -43,8 +48,23 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The robots.txt that was fetched."""
 
 
+class ReadingBegan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reading"):
+    """A line that says that a visit begins to read what a pending URL brought."""
+
+    visit: int
+    fingerprint: int
+    deaths: int | None = None
+    """If the URL is a suspect and tried alone: the deaths that are evidence against it so far."""
+
+
+class ReadingEnded(msgspec.Struct, frozen=True, kw_only=True, tag="read"):
+    """A line that says that the visit has read it."""
+
+    visit: int
+
+
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Note).decode
+_decode = msgspec.json.Decoder(Note | ReadingBegan | ReadingEnded).decode
 
 
 class InflightLog:
@@ -68,15 +88,19 @@ class InflightLog:
         """The unsettled visits in the file that is being written."""
 
     def note(self, note: Note) -> None:
-        """Write a line. When this returns, the line survives the process."""
-        line = _encode(note) + b"\n"
-        if self._map is None or self._size + len(line) > len(self._map):
-            self._start_file(max(self._file_bytes, len(line)))
+        """Write a line about a request. When this returns, the line survives the process."""
+        self.write(_encode(note) + b"\n", note.row.visit)
+
+    def write(self, line: bytes, visit: int, *, room_for: bytes = b"") -> None:
+        """Write a line of a visit, into a file that has room for another one as well."""
+        needed = len(line) + len(room_for)
+        if self._map is None or self._size + needed > len(self._map):
+            self._start_file(max(self._file_bytes, needed))
         assert self._map is not None, "a new file is mapped"
         end = self._size + len(line)
         self._map[self._size : end] = line
         self._size = end
-        self._current.add(note.row.visit)
+        self._current.add(visit)
 
     def settled(self, visits: Iterable[int]) -> None:
         """Forget visits that are in the ledger."""
@@ -126,6 +150,28 @@ class InflightLog:
         del self._unsettled[path]
 
 
+class Reading:
+    """Notes in the log that a visit reads what a pending URL brought. A context manager that may be used repeatedly."""
+
+    __slots__ = ("_ended", "_log", "_url", "_visit")
+
+    def __init__(self, log: InflightLog, visit: int, url: PendingUrl) -> None:
+        self._log = log
+        self._visit = visit
+        self._url = url
+        self._ended = b""
+
+    def __enter__(self) -> None:
+        visit, url = self._visit, self._url
+        began = ReadingBegan(visit=visit, fingerprint=url.fingerprint, deaths=suspect_deaths(url.priority))
+        self._ended = self._ended or _encode(ReadingEnded(visit=visit)) + b"\n"
+        # Both lines go into one file: a file is deleted alone, and the first line must not outlive the second.
+        self._log.write(_encode(began) + b"\n", visit, room_for=self._ended)
+
+    def __exit__(self, *_: object) -> None:
+        self._log.write(self._ended, self._visit)
+
+
 def _create_mapped(path: Path, size: int) -> mmap.mmap:
     """Create a file and map it. Its disk space is reserved, so that a full disk fails here and not at a write."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
@@ -155,18 +201,27 @@ def inflight_files(
     return [(process, path) for process, _, path in sorted(files)]
 
 
-def lost_visits(process: int, paths: Iterable[Path], delay: float) -> list[LostVisit]:
-    """Return the visits in the files of a dead process, which may not be settled; `delay` is the chosen delay."""
+def lost_visits(process: int, paths: Iterable[Path], delay: float, *, is_evidence: bool = False) -> list[LostVisit]:
+    """Return the visits in the files of a dead process, which may not be settled; `delay` is the chosen delay.
+
+    `is_evidence`: the death counts against a suspect that the process was trying alone.
+    """
     notes: dict[int, list[Note]] = {}
+    unread: dict[int, Suspect] = {}
     for path in paths:
         for line in path.read_bytes().rstrip(b"\0").splitlines():
             with suppress(msgspec.DecodeError):  # the last line may be incomplete
-                note = _decode(line)
-                notes.setdefault(note.row.visit, []).append(note)
-    return [_lost_visit(of_visit, process, delay) for of_visit in notes.values()]
+                match _decode(line):
+                    case ReadingBegan(visit=visit, fingerprint=fingerprint, deaths=deaths):
+                        unread[visit] = Suspect(fingerprint=fingerprint, deaths=deaths if is_evidence else None)
+                    case ReadingEnded(visit=visit):
+                        unread.pop(visit, None)
+                    case note:
+                        notes.setdefault(note.row.visit, []).append(note)
+    return [_lost_visit(of_visit, unread.get(visit), process, delay) for visit, of_visit in notes.items()]
 
 
-def _lost_visit(notes: list[Note], process: int, delay: float) -> LostVisit:
+def _lost_visit(notes: list[Note], suspect: Suspect | None, process: int, delay: float) -> LostVisit:
     rows = {note.row.seq: note.row for note in notes}
     longest = max(notes, key=lambda note: note.pause)
     pause, source = longest.pause, longest.pause_from
@@ -182,4 +237,5 @@ def _lost_visit(notes: list[Note], process: int, delay: float) -> LostVisit:
         # One more, because `ended` is truncated to milliseconds and a delay must not end early.
         earliest=max(row.ended for row in rows.values()) + 1 + math.ceil(pause * 1000),
         robots=[note.robots for note in notes if note.robots is not None],
+        suspect=suspect,
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rove.crawl.seen import SeenSet
+from rove.crawl.seen import SeenSet, seen_key
 from rove.frontier.contract import Frontier
 from rove.model.ledger import Content
 from rove.model.visits import Lease
@@ -59,7 +59,7 @@ class BatchTexts:
         """Return whether the domain has served this text before, and remember that it has now."""
         if page.content_hash is None:
             return False
-        pair = hash((lease.domain, page.content_hash))
+        pair = seen_key(lease.domain, page.content_hash)
         first = self.known.get(page.content_hash) if stored.is_copy else None
         is_repeat = pair in self._served or (first is not None and first.domain == lease.domain)
         self._served.update([pair])

@@ -3,8 +3,8 @@
 Everything runs in one event loop.
 
 - The claimer (claimer.py) leases domains that are due and keeps a short queue of them.
-- Each slot (slots.py) takes a lease from the queue and makes a visit (visit.py): it checks robots.txt, fetches one
-  page and collects its links.
+- For each lease, a slot (slots.py) makes a visit (visit.py): it checks robots.txt, fetches one page and collects its
+  links. How many visits may be in flight is decided once a second (steering.py).
 - The outage watch (outage.py) holds back visits without a response until it is known whether the sites or this
   machine's connection failed.
 - The writer (writer.py) takes finished visits in batches. It stores their pages, adds their links to the frontier and
@@ -16,14 +16,17 @@ Everything runs in one event loop.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from rove.crawl.backoff_wait import BackoffWait
 from rove.crawl.claimer import Claimer
+from rove.crawl.claims import DueDomains, DueSuspects
 from rove.crawl.context import CrawlContext
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.outage import OutageWatch
+from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending, cancel, raise_failure
 from rove.crawl.slots import Slots
 from rove.crawl.visit_record import VisitRecord
@@ -65,12 +68,14 @@ class Crawl:
         on_news: Callable[[str], None],
         outage_rules: OutageRules,
         backoffs_end: float,
+        is_trial: bool = False,
     ) -> None:
         """Prepare the parts of the loop.
 
         `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get. `follow_exclusions` runs as
         long as the crawl and passes on each new list of exclusions. `on_news` shows a sentence to the user. Until
-        `backoffs_end`, by the steady clock, the crawl waits for sites that kept failing in an earlier run.
+        `backoffs_end`, by the steady clock, the crawl waits for sites that kept failing in an earlier run. With
+        `is_trial`, it tries suspects, one at a time, and ends when none is due.
         """
         self._context = context
         self.progress = context.progress
@@ -80,13 +85,15 @@ class Crawl:
         self._counted_files_at = float("-inf")
         self._writer = BatchWriter(context, on_settled=self._count_settled)
         self._outage = OutageWatch(context, self._writer, on_news=on_news, rules=outage_rules)
+        backoffs = BackoffWait(context.frontier, until=backoffs_end, clock=context.clock, on_news=on_news)
         self._claimer = Claimer(
             context,
             self._writer,
             self._outage,
             remaining_limits=remaining_limits,
             all_seeds_loaded=all_seeds_loaded,
-            backoffs=BackoffWait(context.frontier, until=backoffs_end, clock=context.clock, on_news=on_news),
+            claims=DueSuspects(context.frontier) if is_trial else DueDomains(context.frontier, backoffs),
+            on_queued=lambda: self._slots.fill(),
         )
         self._slots = Slots(context, self._claimer, self._outage)
 
@@ -99,6 +106,10 @@ class Crawl:
         """Start no new visits, or start them again. Visits in flight finish, and limits and stops keep working."""
         self._claimer.set_paused(is_paused)
 
+    def count(self, counters: Counters) -> None:
+        """Add what another process has done to the progress."""
+        self.progress.update(self.progress.snapshot() + counters)
+
     def kill(self) -> None:
         """Do nothing: no part of this crawl outlives the process."""
 
@@ -108,17 +119,20 @@ class Crawl:
         Without a seed loader, another process loads the seeds.
         """
         self._context.pressure.check()
+        self._note_resources(self._context.clock())  # the first report says how much memory the process has
         writer = asyncio.create_task(self._writer.run())
         claimer = asyncio.create_task(self._claimer.run())
-        slots = self._slots.start()
+        slots = asyncio.create_task(self._slots.run())
         helpers = [
             asyncio.create_task(self._watch()),
+            asyncio.create_task(self._watch_frontier()),
+            asyncio.create_task(self._keep_reporting_alive()),
             asyncio.create_task(self._outage.run()),
             asyncio.create_task(self._follow_exclusions(self._exclude)),
         ]
         if seed_loader is not None:
             helpers.append(asyncio.create_task(self._load_seeds(seed_loader)))
-        tasks = [writer, claimer, *helpers, *slots]
+        tasks = [writer, claimer, slots, *helpers]
         try:
             await self._shutdown.wait(tasks)
         finally:
@@ -126,7 +140,8 @@ class Crawl:
             await cancel(helpers)
             await asyncio.wait([claimer])
             self._claimer.give_back_queue()
-            await self._slots.finish(slots)
+            await self._slots.finish()
+            await cancel([slots])
             self._outage.close()
             await self._finish_writing(writer)
         raise_failure(tasks)
@@ -150,18 +165,13 @@ class Crawl:
         self._claimer.wake()
 
     async def _watch(self) -> None:
-        """Check limits, deadlines and resources about once a second, and report that this process is alive."""
+        """Check limits, deadlines and resources about once a second. Nothing here waits for the frontier."""
         context = self._context
-        last_heartbeat, was_paused = context.clock(), False
         while True:
             now, is_paused = context.clock(), self._claimer.is_paused
-            # `rove pause` waits for the heartbeat that says that this process has paused.
-            if now - last_heartbeat > HEARTBEAT_SECONDS or is_paused is not was_paused:
-                last_heartbeat, was_paused = now, is_paused
-                await context.frontier.note_alive(self._vitals())
             self.progress.mark(now)
             self.progress.queued = self._claimer.queued
-            context.pressure.check()
+            context.pressure.check(are_waiting=self._claimer.are_waiting)
             self._note_resources(now)
             self.progress.set_trouble("operator", PAUSED if is_paused else "")
             self.progress.set_trouble("outage", self._outage.trouble)
@@ -172,9 +182,30 @@ class Crawl:
             until_limit = CHECK_SECONDS if seconds_left is None else max(0.05, seconds_left)
             await asyncio.sleep(min(CHECK_SECONDS, until_limit))
 
+    async def _keep_reporting_alive(self) -> None:
+        """Tell the frontier every few seconds that this process is alive, and at once when it pauses or continues."""
+        context = self._context
+        last_heartbeat, was_paused = context.clock(), False
+        while True:
+            now, is_paused = context.clock(), self._claimer.is_paused
+            # `rove pause` waits for the heartbeat that says that this process has paused.
+            if now - last_heartbeat > HEARTBEAT_SECONDS or is_paused is not was_paused:
+                last_heartbeat, was_paused = now, is_paused
+                await context.frontier.note_alive(self._vitals())
+            await asyncio.sleep(CHECK_SECONDS)
+
+    async def _watch_frontier(self) -> None:
+        """Note why nothing can be claimed or written."""
+        while True:
+            for cause, sentence in self._context.frontier.troubles().items():
+                self.progress.set_trouble(cause, sentence)
+            await asyncio.sleep(CHECK_SECONDS)
+
     def _note_resources(self, now: float) -> None:
         progress, pressure = self.progress, self._context.pressure
         progress.resident = pressure.resident
+        progress.at_once = pressure.throttle.limit
+        progress.held_by = Counter({pressure.steering.state.held_by.value: 1})
         for cause, sentence in pressure.troubles().items():
             progress.set_trouble(cause, sentence)
         if now - self._counted_files_at > COUNT_FILES_SECONDS:
@@ -186,6 +217,8 @@ class Crawl:
             pages=self.progress.pages,
             pages_per_second=0.0 if is_leaving else self.progress.pages_per_second(),
             in_flight=self.progress.in_flight,
+            at_once=0 if is_leaving else self.progress.at_once,
+            held_by=self._context.pressure.steering.state.held_by,
             is_paused=self._claimer.is_paused,
             is_leaving=is_leaving,
         )

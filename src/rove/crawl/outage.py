@@ -10,8 +10,10 @@ A failure counts against its site only if a request that began later gets a resp
 proves nothing: it may have been on its way when the connection was lost. That a name could not be looked up
 counts only if a name server answers a later lookup: sites whose addresses are cached respond without one.
 
-While the connection counts as lost, the claimer only probes: it visits a few domains now and then. The first response
-of any site ends the outage. Each process judges by its own visits, because another machine may well be online.
+While the connection counts as lost, the claimer only probes: it visits a few domains now and then, and requests their
+robots.txt even if it is known, because some sites answer for nothing else. The first response of any site ends the
+outage. A site that did so in its last visit too is no witness. Each process judges by its own visits, because another
+machine may well be online.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from rove.crawl.context import CrawlContext
 from rove.crawl.shutdown import Ending, wait_for_event
 from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
-from rove.humanize import seconds_text
 from rove.model.outcomes import FailureKind
+from rove.notation.humanize import seconds_text
 from rove.policy.outage import Cause, OutageRules, Silence, cause_of, is_hopeless, probe_wait
 
 CHECK_SECONDS = 0.25
@@ -39,6 +41,8 @@ MARGIN_SECONDS = 1.0
 """A visit that is held back is settled this long after the cause could have been known."""
 MAX_WITNESSES = 1_000
 """Domains remembered that responded before and fail now."""
+MAX_HALF_SILENT = 10_000
+"""Domains remembered whose last visit brought a response and then none."""
 PROBE_CANDIDATES = 20
 """A probe visits some of this many domains."""
 
@@ -70,6 +74,8 @@ class OutageWatch:
         self._witnesses: dict[int, None] = {}
         """Domains that had responded to their last visit, and now failed."""
         self._strangers: set[int] = set()
+        self._half_silent: dict[int, None] = {}
+        """Domains whose last visit brought a response and then none, oldest first."""
         self.is_offline = False
         self._back_since = -math.inf
         """When a site responded again after the last outage."""
@@ -113,6 +119,7 @@ class OutageWatch:
         """Take a finished visit: settle it, disregard it, or hold it back."""
         self._heed_answers()
         if not record.answers.ends_in_silence:
+            self._half_silent.pop(record.lease.domain, None)
             self._writer.put(record)
         elif record.request_began <= self._back_since:
             self._disregard([record])  # its request was made during the outage
@@ -120,6 +127,8 @@ class OutageWatch:
             self._writer.put(record)
         else:
             self._note_failure(record)
+        if record.answers.ends_in_silence and record.answers.has_answered:
+            self._note_half_silent(record.lease.domain)
 
     def close(self) -> None:
         """Disregard all visits that are held back, because the crawl ends before the cause is known."""
@@ -151,26 +160,25 @@ class OutageWatch:
             if is_hopeless(answered=answered, started=self._started, now=now, rules=self._rules):
                 self._context.shutdown.begin(Ending.UNREACHABLE)
             return
-        held_witnesses = sum(map(_is_witness, self._held))
+        held = {record.lease.domain for record in self._held}
+        # Sites whose names are cached may have responded after the first failure.
+        began = max(self._began, self._context.progress.last_answer)
         cause = cause_of(
-            Silence(
-                began=max(self._began, self._context.progress.last_answer),
-                witnesses=len(self._witnesses),
-                strangers=len(self._strangers),
-            ),
+            Silence(began=began, witnesses=len(self._witnesses), strangers=len(self._strangers)),
             now=now,
             domains=reach.domains,
             answered=answered,
-            possible_witnesses=reach.responding - held_witnesses,
+            possible_witnesses=len(set(reach.responding) - held - self._half_silent.keys()),
             rules=self._rules,
         )
         if cause is Cause.SITES:
             self._settle(self._take_held())
         elif cause is Cause.CONNECTION:
-            self._begin_outage(now)
+            self._begin_outage(began, now)
 
-    def _begin_outage(self, now: float) -> None:
+    def _begin_outage(self, began: float, now: float) -> None:
         self.is_offline = True
+        self._began = began
         self._probes = 0
         self._next_probe = now + probe_wait(0, self._rules)
         self._on_news(f"No site has answered for {self._rules.silence:.0f} s: is this machine online? Waiting.")
@@ -214,7 +222,7 @@ class OutageWatch:
         if self._began is None:
             self._began = record.finished_at
         domain = record.lease.domain
-        if _is_witness(record):
+        if self._is_witness(record):
             self._witnesses.pop(domain, None)
             if len(self._witnesses) < MAX_WITNESSES:
                 self._witnesses[domain] = None
@@ -225,6 +233,17 @@ class OutageWatch:
         else:
             self._held.append(record)
             self._woken.set()
+
+    def _is_witness(self, record: VisitRecord) -> bool:
+        """Whether the domain responded to its last visit, or earlier in this one, and did not fail in the same way."""
+        has_responded = record.lease.pace.is_responding or record.answers.has_answered
+        return has_responded and record.lease.domain not in self._half_silent
+
+    def _note_half_silent(self, domain: int) -> None:
+        self._half_silent.pop(domain, None)
+        self._half_silent[domain] = None
+        if len(self._half_silent) > MAX_HALF_SILENT:
+            del self._half_silent[next(iter(self._half_silent))]
 
     def _release_overdue(self) -> None:
         """Disregard visits that were held back for long enough: with a long delay, witnesses come slowly."""
@@ -251,8 +270,3 @@ class OutageWatch:
 
     def _silent_for(self) -> float:
         return 0.0 if self._began is None else self._clock() - self._began
-
-
-def _is_witness(record: VisitRecord) -> bool:
-    """Whether the domain responded to its last visit, or earlier in this one."""
-    return record.lease.pace.is_responding or record.answers.has_answered

@@ -3,7 +3,7 @@
 The memory limit applies to the resident set (RSS). Bodies and pages may use the part that everything else leaves. This
 part is measured once a second, because caches grow and the allocator holds on to freed memory; resources/memory.py
 divides it among the visits. The crawl pauses while there is too little free disk space. When no more files can be
-opened, fewer visits run at once for a while.
+opened, fewer visits run at once for a while. How many do is up to crawl/steering.py.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from rove.config import DEFAULT_MAX_PAGE_SIZE, Settings
-from rove.crawl.throttle import Throttle
-from rove.humanize import counted, size_text
-from rove.log_line import log_line
+from rove.crawl.steering import Steering
 from rove.model.outcomes import Failed
+from rove.notation.humanize import counted, size_text
+from rove.notation.log_line import log_line
+from rove.policy.concurrency import Bounds, HeldBy
 from rove.resources.memory import SMALL, Memory
-from rove.resources.process_state import resident_bytes
+from rove.resources.process_state import available_bytes, resident_bytes
 
 BODIES_SET_ASIDE = 20
 """Memory set aside for decoding and parsing one page, in bodies of the largest size, allocator overhead included. With
@@ -34,12 +35,6 @@ BASE_BYTES = 64 * 1024 * 1024
 """Memory of a process before it fetches anything."""
 LEAST_ROOM = 4
 """Bodies of the largest size for which there is always room."""
-MEMORY_BACKOFF = 0.25
-"""Factor by which a shortage of memory lowers the number of visits in flight."""
-FILES_BACKOFF = 0.75
-"""Factor by which a shortage of open files lowers the number of visits in flight."""
-FILES_REST = 60.0
-"""Seconds before the number of visits in flight rises again after a shortage of open files."""
 TRIM_ABOVE = 0.7
 """Above this part of the memory limit, the allocator is told to return freed memory to the system."""
 
@@ -62,28 +57,41 @@ class Pressure:
         self,
         settings: Settings,
         *,
-        concurrency: int,
+        bounds: Bounds,
         directory: Path,
         clock: Callable[[], float],
         on_news: Callable[[str], None],
+        processes: int = 1,
+        lag_seconds: Callable[[], float] = lambda: 0.0,
         measure_disk: Callable[[Path], int | None] = free_bytes,
         measure_memory: Callable[[], int | None] = resident_bytes,
+        measure_machine: Callable[[], int | None] = available_bytes,
     ) -> None:
-        """`concurrency`: this process's share of the visits in flight; `directory`: on the disk that fills up."""
+        """`bounds`: this process's share of the visits in flight; `directory`: on the disk that fills up.
+
+        `processes` share the machine's memory. `lag_seconds` returns the lag of the event loop so far.
+        """
         self._max_memory = settings.max_memory
         self._set_aside = _set_aside(settings.max_memory, settings.max_page_size)
         self._least_room = _least_room(settings.max_page_size)
         self._disk = DiskWatch(settings.min_free_disk)
         self._directory = directory
         self._on_news = on_news
+        self._processes = processes
         self._measure_disk = measure_disk
         self._measure_memory = measure_memory
-        self.concurrency = concurrency
-        self.throttle = Throttle(concurrency, clock=clock)
+        self._measure_machine = measure_machine
+        self.steering = Steering(bounds, clock=clock, lag_seconds=lag_seconds)
+        self.throttle = self.steering.throttle
         self.resident = 0
         """Resident memory at the last check, in bytes."""
-        self._least_overhead = (measure_memory() or BASE_BYTES) + concurrency * SLOT_BYTES
+        self._base = measure_memory() or BASE_BYTES
+        """Resident memory before anything is fetched."""
         self.memory = Memory(0, on_short=self._slow_down, on_eased=self.throttle.open)
+        self._shortage = ""
+        """The last failure for lack of open files."""
+        self._free = 0
+        """Bytes that are left for bodies, pages and further visits; negative if there are too many."""
         self._update_memory()
 
     @property
@@ -94,17 +102,21 @@ class Pressure:
     def troubles(self) -> dict[str, str]:
         """Return why the crawl is slowed down or paused: for each cause a sentence, '' where there is no trouble."""
         waiting = counted(self.memory.waiting, "fetch", "fetches")
-        allowed = self.throttle.allowed
-        is_throttled = allowed < self.concurrency and not self.memory.is_short
+        at_once = counted(self.throttle.limit, "fetch", "fetches")
+        is_slowed = self.steering.is_cut and not self.memory.is_short
         return {
             "disk": f"paused: {self._disk_text()}" if self._disk.is_short else "",
             "memory": f"slowed: {waiting} waiting for memory" if self.memory.is_short else "",
-            "fetches": f"slowed: {counted(allowed, 'fetch', 'fetches')} at once" if is_throttled else "",
+            "fetches": f"slowed: {at_once} at once" if is_slowed else "",
         }
 
-    def check(self) -> None:
-        """Measure memory and disk space; called about once a second."""
+    def check(self, *, are_waiting: bool = False) -> None:
+        """Measure memory and disk space, and adapt the number of visits in flight; called about once a second.
+
+        `are_waiting`: domains that are ready wait for a slot.
+        """
         self._update_memory()
+        self._steer(are_waiting=are_waiting)
         free = self._measure_disk(self._directory)
         if free is not None and self._disk.update(free):
             if self._disk.is_short:
@@ -113,21 +125,27 @@ class Pressure:
                 self._on_news(f"there is room again on {self._directory}: the crawl goes on")
 
     def note_failure(self, failure: Failed) -> None:
-        """Lower the number of visits in flight if a request failed for lack of open files."""
-        if not failure.shortage:
-            return
-        throttle = self.throttle
-        if throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST):
-            fetches = counted(throttle.allowed, "fetch", "fetches")
-            self._on_news(f"open files ran out: {fetches} at once from now on ({failure.detail})")
+        """Note that a request failed, perhaps for lack of open files."""
+        if failure.shortage:
+            self._shortage = failure.detail
+            self.steering.note_file_shortage()
+
+    def _steer(self, *, are_waiting: bool) -> None:
+        available = self._measure_machine()
+        free = self._free if available is None else min(self._free, available // self._processes)
+        before = self.throttle.limit
+        state = self.steering.update(are_waiting=are_waiting, free_memory=free)
+        if state.limit < before and state.held_by is HeldBy.FILES:
+            fetches = counted(state.limit, "fetch", "fetches")
+            self._on_news(f"open files ran out: {fetches} at once from now on ({self._shortage})")
 
     def _disk_text(self) -> str:
         return f"less than {size_text(self._disk.min_free)} is free on {self._directory}"
 
     def _slow_down(self) -> None:
-        """Start no new visit; if bodies wait for memory, there were too many of them, so lower their number too."""
+        """Start no new visit. If bodies wait for memory, too many visits were in flight."""
         if self.memory.waiting:
-            self.throttle.lower(MEMORY_BACKOFF * self.throttle.allowed)
+            self.steering.note_memory_shortage()
         self.throttle.shut()
 
     def _update_memory(self) -> None:
@@ -138,8 +156,9 @@ class Pressure:
             # Freed memory that the allocator holds on to counts as resident.
             _trim_allocator()
             resident = self._measure_memory()
-        overhead = max(self._least_overhead, (resident or 0) - held)
+        overhead = max(self._base + self.throttle.limit * SLOT_BYTES, (resident or 0) - held)
         room = self._max_memory - self._set_aside - overhead
+        self._free = room - self.memory.used
         self.memory.room = max(self._least_room, room)
         self.resident = resident or 0
         if log.isEnabledFor(logging.DEBUG):

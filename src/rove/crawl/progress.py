@@ -28,6 +28,10 @@ class Counters(msgspec.Struct, omit_defaults=True):
     visits: int = 0
     bytes: int = 0
     in_flight: int = 0
+    at_once: int = 0
+    """How many visits may be in flight."""
+    held_by: Counter[str] = msgspec.field(default_factory=Counter)
+    """Why `at_once` does not grow (policy.concurrency.HeldBy): the number of processes for each reason."""
     queued: int = 0
     internal_errors: int = 0
     """Visits that failed because of a bug of ours."""
@@ -75,7 +79,15 @@ class Counters(msgspec.Struct, omit_defaults=True):
 
     def ended(self) -> Counters:
         """Return the counters after the end of the process: nothing is in flight, queued or in trouble any more."""
-        now_over = {"in_flight": 0, "queued": 0, "resident": 0, "open_files": 0, "troubles": {}}
+        now_over = {
+            "in_flight": 0,
+            "at_once": 0,
+            "held_by": Counter(),
+            "queued": 0,
+            "resident": 0,
+            "open_files": 0,
+            "troubles": {},
+        }
         return Counters(**dict(_fields(self)) | now_over)
 
 
@@ -98,7 +110,11 @@ class Progress(Counters, kw_only=True):
 
     def snapshot(self) -> Counters:
         """Return a copy of the counters as they are now."""
-        copies = {"request_counters": self.request_counters.copy(), "troubles": dict(self.troubles)}
+        copies = {
+            "request_counters": self.request_counters.copy(),
+            "held_by": self.held_by.copy(),
+            "troubles": dict(self.troubles),
+        }
         return Counters(**dict(_fields(self)) | copies)
 
     def update(self, counters: Counters) -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from rove.crawl.context import CrawlContext
-from rove.crawl.inflight_log import Note
+from rove.crawl.inflight_log import Note, Reading
 from rove.crawl.visit_record import VisitRecord
-from rove.fetch.contract import Request
+from rove.fetch.contract import NOTHING, Request
 from rove.fetch.visit_connection import VisitConnection
-from rove.log_line import log_line
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import Failed, FailureKind, Outcome
+from rove.model.urls import PendingUrl
+from rove.notation.log_line import log_line
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.robots_lines import MAX_ROBOTS_BYTES
@@ -42,6 +44,12 @@ class Requester:
         self._context = context
         self._record = record
         self._connection = VisitConnection()
+        self.reading: AbstractContextManager[None] = NOTHING
+        """Enter it while the process reads what a request brought."""
+
+    def turn_to(self, url: PendingUrl) -> None:
+        """Make the next requests for this URL of the lease. If the process dies while it reads them, it is suspect."""
+        self.reading = Reading(self._context.inflight_log, self._record.lease.token, url)
 
     def close(self) -> None:
         """Close the connection if it is still open."""
@@ -71,27 +79,25 @@ class Requester:
     ) -> Outcome:
         """Make a request; raise VisitOver if the visit may make no more."""
         context, record = self._context, self._record
-        started = context.clock()
-        seconds_left = record.held.deadline - started
-        if (
-            seconds_left < SHORTEST_REQUEST
-            or len(record.requests) >= MAX_REQUESTS_PER_VISIT
-            or context.shutdown.has_begun
-        ):
+        if len(record.requests) >= MAX_REQUESTS_PER_VISIT:
             raise VisitOver
+        seconds_left = self._seconds_left()
+        record.update_memory()
+        row = record.begin_request(url, kind, now=context.clock())
+        await self._reserve(url, seconds_left)
         request = Request(
             url=url,
             max_bytes=max_bytes,
             accept_types=types,
-            timeout=seconds_left,
+            timeout=self._seconds_left(),
             headers=headers,
             share=record.share,
             connection=self._connection,
+            is_brief=self._is_brief(),
             keep_open=kind is RequestKind.ROBOTS,
+            decoding=self.reading,
         )
-        record.update_memory()
         outcome: Outcome = _CANCELLED
-        row = record.begin_request(url, kind, now=started)
         context.inflight_log.note(Note(row=row))
         try:
             outcome = await context.fetcher.fetch(request)
@@ -99,15 +105,42 @@ class Requester:
             now = context.clock()
             row = record.end_request(row, outcome, now=now)
             if row.status:
-                context.progress.note_answer(started, now)
+                context.progress.note_answer(record.request_began, now)
+                context.silence.end(record)
             pacing = record.pacing(context.settings.delay)
             context.inflight_log.note(Note(row=row, pause=pacing.pause, pause_from=pacing.reason))
             if log.isEnabledFor(logging.DEBUG):
                 self._log_fetch(row, outcome)
+        if record.is_late(now):
+            raise VisitOver
         if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
             context.pressure.note_failure(outcome)
             raise VisitOver
         return outcome
+
+    def _seconds_left(self) -> float:
+        """Return the seconds that a request may take; raise VisitOver if they are too few, or the crawl ends."""
+        seconds = self._record.held.deadline - self._context.clock()
+        if seconds < SHORTEST_REQUEST or self._context.shutdown.has_begun:
+            raise VisitOver
+        return seconds
+
+    async def _reserve(self, url: CrawlUrl, within: float) -> None:
+        """Take room at the address of a URL; if there is none, postpone the visit and raise VisitOver."""
+        wait = await self._context.fetcher.reserve(url, self._connection, within=within)
+        if wait:
+            self._record.postpone(wait)
+            raise VisitOver
+
+    def _is_brief(self) -> bool:
+        """Whether to be impatient with a domain of which nothing is known.
+
+        Slots are short, or no connection was made over https in time, and http is tried.
+        """
+        pace, answers = self._record.lease.pace, self._record.answers
+        if pace.answered or pace.failures or answers.has_answered:
+            return False
+        return answers.failure is FailureKind.TIMEOUT_CONNECT or self._context.silence.are_many
 
     def _log_fetch(self, row: RequestRow, outcome: Outcome) -> None:
         log.debug(

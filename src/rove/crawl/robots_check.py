@@ -21,17 +21,17 @@ from rove.crawl.inflight_log import Note
 from rove.crawl.requests import Requester
 from rove.crawl.robots_answer import RobotsAnswer, conditions_for, origin_record
 from rove.crawl.visit_record import VisitRecord
-from rove.log_line import log_line
 from rove.model.ledger import DelaySource
 from rove.model.marks import Mark
 from rove.model.outcomes import Failed, FailureKind, Fetched, Redirected
 from rove.model.visits import OriginRecord, RobotsStatus
+from rove.notation.log_line import log_line
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
 from rove.policy.robots import rules_of
 from rove.policy.robots_lines import LONG_ROBOTS, MAX_CRAWL_DELAY
-from rove.policy.robots_redirect import ROBOTS_PATH, RobotsRedirect, judge_redirect, robots_fingerprint
-from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from rove.policy.robots_redirect import ROBOTS_PATH, RobotsRedirect, judge_redirect
+from rove.urls.canonical import CrawlUrl, UrlForm, parse_base
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class RobotsCheck:
     async def _fetch(self, url: CrawlUrl, before: OriginRecord | None) -> OriginRecord:
         """Fetch the robots.txt of a URL's origin, and record what it says."""
         self.requested.add(url.origin)
-        answer = await request_robots(url, before, self._requester, self._context.gate)
+        answer = await request_robots(url, before, self._requester, self._context.gate, self._context.form)
         if answer.redirect is RobotsRedirect.SHARE:
             answer = await self._share(url, answer)
         elif isinstance(answer.outcome, Fetched):
@@ -103,7 +103,7 @@ class RobotsCheck:
             self._log_robots(origin)
         if origin.crawl_delay > max(self._context.settings.delay, self._record.lease.crawl_delay):
             # The longer delay must be in the frontier before the page is requested.
-            await self._context.frontier.put_origins([origin])
+            self._record.note_not_kept(await self._context.frontier.put_origins([origin]))
         else:
             self._record.note_origin(origin)
         if origin.crawl_delay > MAX_CRAWL_DELAY:
@@ -131,7 +131,9 @@ class RobotsCheck:
     async def _read(self, fetched: Fetched) -> Fetched | Failed:
         """Reduce a long robots.txt to what applies to rove; a failure if there is no time for it now."""
         if len(fetched.body) <= LONG_ROBOTS:
-            if rules_of(fetched.body).is_cut:
+            with self._requester.reading:
+                is_cut = rules_of(fetched.body).is_cut
+            if is_cut:
                 self._record.mark(Mark.ROBOTS_CUT)
             return fetched
         reduced = await self._context.long_robots.reduced(fetched.body)
@@ -153,20 +155,20 @@ class RobotsCheck:
         first = last = await self._known(target)
         hops, passed, oldest = answer.hops, {page.origin, target.origin}, 0.0
         while last is not None and last.waits_for and last.age < ROBOTS_VALID_SECONDS:
-            following = canonical(last.waits_for)
+            following = self._context.form.in_full.canonical(last.waits_for)
             hops += last.hops
             if following is None or following.origin in passed or hops > MAX_ROBOTS_HOPS:
                 return replace(answer, redirect=RobotsRedirect.NO_RULES)
             passed.add(following.origin)
             oldest = max(oldest, last.age)
             last = await self._known(following)
-        if last is not None and last.valid_for > 0 and last.status is not RobotsStatus.UNREACHABLE:
+        if last is not None and last.valid_for > 0 and last.status in (RobotsStatus.RULES, RobotsStatus.NONE):
             if hops + last.hops > MAX_ROBOTS_HOPS:
                 return replace(answer, redirect=RobotsRedirect.NO_RULES)
             left = min(last.valid_for, ROBOTS_VALID_SECONDS - oldest)
             return replace(answer, shared=last.replace(valid_for=left), hops=hops)
         if first is None or first.valid_for <= 0:
-            wanted = target.new_url(depth=0)._replace(fingerprint=robots_fingerprint(target.origin))
+            wanted = target.new_url(depth=0)._replace(fingerprint=self._context.form.robots_fingerprint(target.origin))
             self._record.wanted_robots.append(wanted)
         return replace(answer, shared=first)
 
@@ -176,10 +178,10 @@ class RobotsCheck:
 
 
 async def request_robots(
-    page: CrawlUrl, previous: OriginRecord | None, requester: Requester, gate: Gate
+    page: CrawlUrl, previous: OriginRecord | None, requester: Requester, gate: Gate, form: UrlForm
 ) -> RobotsAnswer:
     """Request the robots.txt of a page's origin and follow up to five redirects inside its domain."""
-    url = canonical(page.origin + ROBOTS_PATH)
+    url = form.in_full.canonical(page.origin + ROBOTS_PATH)
     assert url is not None, "an origin with a path is a URL"
     passed: set[str] = set()
     while True:
@@ -189,7 +191,7 @@ async def request_robots(
         answer = RobotsAnswer(url=url, outcome=outcome, is_conditional=bool(conditions), hops=len(passed) - 1)
         if not isinstance(outcome, Redirected):
             return answer
-        target = canonical(outcome.location, parse_base(url.text))
+        target = form.in_full.canonical(outcome.location, parse_base(url.text))
         if target is None or target.text in passed:
             return answer
         hops = len(passed)

@@ -1,118 +1,142 @@
-"""Fetch slots: tasks that each make one visit after the other."""
+"""Fetch slots: the visits in flight, each of which is a task."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from functools import partial
 
 from rove.crawl.claimer import Claimer
 from rove.crawl.context import CrawlContext
 from rove.crawl.outage import OutageWatch
-from rove.crawl.shutdown import cancel, wait_for_event
+from rove.crawl.shutdown import cancel, grace_for, wait_for_event
 from rove.crawl.visit import Visit
-from rove.crawl.visit_record import VisitRecord
+from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.errors import RoveError
+from rove.fetch.address_room import AddressRoom, Room
 from rove.model.reasons import FailReason
 from rove.model.urls import UrlState
 from rove.policy.exclusions import Exclusions
 from rove.resources.memory import Share
+from rove.urls.address_group import address_group
+
+MOST_PER_GROUP = 8
+"""Visits at a time to address literals of one network (urls/address_group.py)."""
+SLOTS_PER_GROUP_VISIT = 8
+"""With fewer slots, a network gets one visit at a time for this many slots."""
 
 log = logging.getLogger(__name__)
 
 
-class _RunningVisit:
-    """Cancels a visit but not the task that makes it. It works like asyncio.timeout, at a fraction of the cost."""
-
-    __slots__ = ("_is_cancelled", "_task")
-
-    def __init__(self, task: asyncio.Task[Any]) -> None:
-        self._task = task
-        self._is_cancelled = False
-
-    def cancel(self) -> None:
-        """End the visit."""
-        if not self._is_cancelled:
-            self._is_cancelled = True
-            self._task.cancel()
-
-    def end(self) -> bool:
-        """Note that the visit has ended; return whether its task was cancelled as well."""
-        was_cancelled, self._is_cancelled = self._is_cancelled, False
-        return not was_cancelled or self._task.uncancel() > 0
-
-
 class Slots:
-    """Makes visits, as many at a time as the throttle allows."""
+    """Makes visits, as many at a time as the throttle allows. Each one is a task."""
 
     def __init__(self, context: CrawlContext, claimer: Claimer, outage: OutageWatch) -> None:
         self._context = context
         self._claimer = claimer
         self._outage = outage
-        self._running: dict[VisitRecord, _RunningVisit] = {}
+        self._running: dict[VisitRecord, asyncio.Task[None]] = {}
+        start = context.pressure.steering.bounds.start
+        self._group_room = AddressRoom(
+            at_once=max(1, min(MOST_PER_GROUP, start // SLOTS_PER_GROUP_VISIT)), clock=context.clock
+        )
+        """Addresses of one network share a few slots, because a network costs no more than an address."""
         self._idle = asyncio.Event()
         self._idle.set()
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        context.pressure.throttle.on_room = self.fill
 
-    def start(self) -> list[asyncio.Task[None]]:
-        """Start one task for each slot."""
-        slots = range(self._context.pressure.concurrency)
-        return [asyncio.create_task(self._run_slot(number)) for number in slots]
+    async def run(self) -> None:
+        """Raise the exception of the first visit that fails because of the frontier or the store."""
+        await self._failure
 
-    async def finish(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Let the visits in flight finish within the grace period, then cancel the tasks."""
-        await wait_for_event(self._idle, self._context.shutdown.grace_seconds)
-        await cancel(tasks)
+    def fill(self) -> None:
+        """Start visits to the domains that are queued, as many as the throttle allows."""
+        throttle = self._context.pressure.throttle
+        while len(self._running) < throttle.allowed and not self._context.shutdown.has_begun:
+            held = self._claimer.take()
+            if held is None:
+                return
+            self._start(held)
+
+    async def finish(self) -> None:
+        """Let the visits in flight finish within the grace period, then cancel them."""
+        grace = grace_for(len(self._running), self._context.shutdown.grace_seconds)
+        await wait_for_event(self._idle, grace)
+        await cancel(list(self._running.values()))
 
     def cancel_overdue(self, now: float) -> None:
         """Cancel visits whose lease has run out: after a suspend, the event loop's own timers are late."""
-        for record, running in self._running.items():
+        for record, task in self._running.items():
             if now > record.held.deadline:
-                running.cancel()
+                self._cancel(record, task)
 
     def cancel_excluded(self, exclusions: Exclusions) -> None:
         """Cancel visits that are requesting something from an excluded host."""
-        for record, running in self._running.items():
+        for record, task in self._running.items():
             if record.requesting_host and exclusions.covers(record.requesting_host):
-                running.cancel()
+                self._cancel(record, task)
 
-    async def _run_slot(self, number: int) -> None:
-        pressure = self._context.pressure
-        task = asyncio.current_task()
-        assert task is not None, "a slot is a task"
-        while True:
-            if number >= pressure.throttle.allowed:
-                await pressure.throttle.wait_for_turn(number)
-            held = await self._claimer.take()
-            if self._context.clock() < held.deadline:
-                await self._visit(task, VisitRecord(held, Share(pressure.memory)))
-                pressure.throttle.note_visit()
-            else:
-                self._claimer.give_back([held])
+    def _cancel(self, record: VisitRecord, task: asyncio.Task[None]) -> None:
+        if not task.cancelling():
+            log.warning("cancelled a visit to %s", record.lease.name)
+            task.cancel()
 
-    async def _visit(self, task: asyncio.Task[Any], record: VisitRecord) -> None:
-        progress = self._context.progress
-        progress.in_flight += 1
+    def _start(self, held: HeldLease) -> None:
+        context = self._context
+        context.silence.unqueue(held.lease)
+        if context.clock() >= held.deadline:
+            self._claimer.give_back([held])
+            return
+        group = address_group(held.lease.name)
+        room = self._group_room.take([group]) if group else None
+        if group and room is None:
+            self._claimer.postpone(held, self._group_room.wait_for([group]))
+            return
+        record = VisitRecord(held, Share(context.pressure.memory))
+        context.progress.in_flight += 1
+        context.silence.begin(record)
         self._idle.clear()
-        running = self._running[record] = _RunningVisit(task)
+        task = self._running[record] = asyncio.create_task(self._visit(record))
+        # Not in the task itself: a task that is cancelled before its first step runs no code.
+        task.add_done_callback(partial(self._end, record, room))
+
+    async def _visit(self, record: VisitRecord) -> None:
         try:
             await Visit(self._context, record).run()
         except RoveError:
             raise
-        except asyncio.CancelledError:
-            if running.end():
-                raise
-            log.warning("cancelled a visit to %s", record.lease.name)
         except Exception:
             # One page must neither end the crawl nor come back for ever.
             log.exception("internal error in a visit to %s", record.lease.name)
-            progress.internal_errors += 1
+            self._context.progress.internal_errors += 1
             record.settle(record.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR)
-        finally:
-            running.end()
-            progress.in_flight -= 1
-            del self._running[record]
-            if not self._running:
-                self._idle.set()
-            record.update_memory()
-            self._outage.take(record)
+
+    def _end(self, record: VisitRecord, room: Room | None, task: asyncio.Task[None]) -> None:
+        if room is not None:
+            self._group_room.give_back(room)
+        failure = None if task.cancelled() else task.exception()
+        try:
+            self._hand_over(record)
+        except Exception as error:
+            failure = failure or error
+        if failure is None:
             self._claimer.wake_if_low()
+            self.fill()
+        elif not self._failure.done():
+            self._failure.set_exception(failure)
+
+    def _hand_over(self, record: VisitRecord) -> None:
+        """Pass on a visit that has ended."""
+        context = self._context
+        context.progress.in_flight -= 1
+        context.silence.end(record)
+        context.pressure.steering.note_visit(
+            was_expected=record.lease.pace.is_responding,
+            is_lost=record.answers.ends_in_silence and not record.answers.has_answered,
+        )
+        del self._running[record]
+        if not self._running:
+            self._idle.set()
+        record.update_memory()
+        self._outage.take(record)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from rove.model.urls import NewUrl, PendingUrl
-from rove.urls.canonical import CrawlUrl, restored
+from rove.parse.sitemap import is_named_like_a_sitemap
+from rove.urls.canonical import CrawlUrl, UrlForm
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,15 +27,36 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     came_from: tuple[int, ...] = ()
     """Fingerprints of the URLs whose redirects led here in this visit."""
 
-    def as_new_url(self, penalty: int = 0) -> NewUrl:
+    @property
+    def may_be_a_file(self) -> bool:
+        """Whether to request the URL whatever its extension: what a seed redirects to, or a compressed sitemap."""
+        return self.depth == 0 or bool(self.sitemap_of)
+
+    def as_new_url(self, penalty: int = 0, *, is_foreign: bool = False) -> NewUrl:
         """Return the row that adds this URL to the frontier."""
-        return self.url.new_url(depth=self.depth, hops=self.hops, sitemap_of=self.sitemap_of, penalty=penalty)
+        return self.url.new_url(
+            depth=self.depth, hops=self.hops, sitemap_of=self.sitemap_of, penalty=penalty, is_foreign=is_foreign
+        )
+
+    def as_sitemap_of(self, host: str) -> Target:
+        """Return the same URL as a sitemap that the robots.txt of its own domain names."""
+        return msgspec.structs.replace(self, depth=0, sitemap_of=host)
 
 
-def target_of(pending: PendingUrl) -> Target:
+def as_foreign_sitemap(sitemap: Target) -> Target:
+    """Return a sitemap in another domain than the one that names it: an ordinary link, even from a robots.txt.
+
+    It is read as a sitemap only if its name says so. Otherwise anyone could have another site's pages read as sitemaps,
+    which are not stored.
+    """
+    sitemap_of = sitemap.sitemap_of if is_named_like_a_sitemap(sitemap.url.text) else ""
+    return msgspec.structs.replace(sitemap, depth=max(1, sitemap.depth), sitemap_of=sitemap_of)
+
+
+def target_of(pending: PendingUrl, form: UrlForm) -> Target:
     """Return the target for a URL of the lease."""
     return Target(
-        url=restored(pending.url, pending.fingerprint),
+        url=form.restored(pending.url, pending.fingerprint),
         depth=pending.depth,
         hops=pending.hops,
         attempts=pending.attempts,

@@ -8,14 +8,14 @@ VisitRecord holds everything that happens.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.https_guess import HttpsGuess, is_wrong_guess
 from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
-from rove.crawl.target import Target, target_of
+from rove.crawl.target import Target, as_foreign_sitemap, target_of
 from rove.crawl.visit_record import VisitRecord
 from rove.model.marks import Mark
 from rove.model.outcomes import (
@@ -29,17 +29,19 @@ from rove.model.outcomes import (
     WrongType,
 )
 from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
+from rove.model.text_hash import text_hash
 from rove.model.urls import UrlState
 from rove.model.visits import RobotsStatus
-from rove.parse.html import Document, PageSource
-from rove.parse.reader import Unread
+from rove.parse.html import Document, PageSource, read_html, read_plain
+from rove.parse.sitemap import Listed, read_sitemap
+from rove.policy.challenges import is_challenge
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
 from rove.store.contract import Keep, Page
-from rove.urls.canonical import CrawlUrl, canonical, parse_base
-from rove.urls.fingerprint import fingerprint_bytes
+from rove.urls.canonical import CrawlUrl, parse_base
+from rove.urls.domain import domain_of
 
 FIRST_REFILL = 20
 """URLs to read next when all URLs of the lease were blocked."""
@@ -70,6 +72,8 @@ class Visit:
         """Origins whose robots.txt this visit has read only because other domains want it."""
         self._sitemaps_collected: set[str] = set()
         """Origins whose sitemaps were collected in this visit."""
+        self._own_sitemaps: dict[str, str] = {}
+        """Those of them that are in the domain: the host that names each, by URL."""
 
     async def run(self) -> None:
         """Make the visit."""
@@ -92,9 +96,13 @@ class Visit:
                     await asyncio.sleep(0)
                 if self._robots_check.seconds > MAX_CHECK_SECONDS:
                     return
-                target = target_of(pending)
-                if self._may_turn_to(target) and await self._follow(target):
-                    return
+                target = target_of(pending, self._context.form)
+                if target.url.domain != lease.domain:
+                    self._settle(target, UrlState.FAILED, FailReason.DAMAGED)
+                elif self._may_turn_to(target):
+                    self._requester.turn_to(pending)
+                    if await self._follow(target):
+                        return
             checked += len(queue)
             limit = LATER_REFILLS if checked > len(lease.urls) else FIRST_REFILL
             queue = await self._context.frontier.more(lease, queue[-1], limit)
@@ -102,8 +110,11 @@ class Visit:
     def _may_turn_to(self, target: Target) -> bool:
         """Whether this visit may go on with a URL: after a failed robots.txt, other origins wait for a later visit.
 
-        A robots.txt that other domains want is read in addition to the page, so that it costs the domain no visit.
+        A robots.txt that other domains want is read in addition to the page, so that it costs the domain no visit. A
+        foreign URL that came first in the lease may come a second time.
         """
+        if target.url.fingerprint in self._record.settled or target.url.fingerprint in self._record.deferred:
+            return False
         if target.is_robots and self._record.requested:
             return False
         requested = self._robots_check.requested
@@ -117,6 +128,7 @@ class Visit:
             verdict = await self._robots_check.verdict(target.url)
             if self._context.settings.sitemaps and not target.is_robots:
                 self._collect_sitemaps(target.url)
+                target = self._as_robots_names_it(target)
             match verdict:
                 case Allowed() if target.is_robots:
                     self._read_for_others.add(target.url.origin)
@@ -142,9 +154,19 @@ class Visit:
             return
         self._sitemaps_collected.add(url.origin)
         for text in rules_of(origin.body).sitemaps:
-            sitemap = canonical(text, None, self._context.reader.ignored_params)
+            sitemap = self._context.form.canonical(text)
             if sitemap is not None:
-                self._add_link(Target(url=sitemap, depth=0, sitemap_of=url.host), url)
+                target = Target(url=sitemap, depth=0, sitemap_of=url.host)
+                if sitemap.domain == url.domain:
+                    self._own_sitemaps[sitemap.text] = url.host
+                else:
+                    target = as_foreign_sitemap(target)
+                self._add_link(target, url)
+
+    def _as_robots_names_it(self, target: Target) -> Target:
+        """Return the target as a sitemap if robots.txt names it as one, whatever the link was that brought it."""
+        host = self._own_sitemaps.get(target.url.text)
+        return target if host is None or target.sitemap_of else target.as_sitemap_of(host)
 
     async def _handle_held(self, target: Target, seconds: float, *, failing: bool) -> Target | None:
         """Handle a URL whose robots.txt could not be fetched; return the URL to try instead, if any."""
@@ -160,14 +182,15 @@ class Visit:
 
     async def _handle(self, target: Target, outcome: Outcome) -> Target | None:
         """Handle the outcome of a request; return the URL to request next, if any."""
+        if not isinstance(outcome, Failed) and is_challenge(outcome.response):
+            self._give_up_at_wall(target)
+            return None
         match outcome:
             case Fetched():
-                read = self._read_sitemap if target.sitemap_of else self._read_page
-                try:
-                    await read(target, outcome)
-                except asyncio.CancelledError:
-                    self._record.note_unread(FailureKind.ABORTED)
-                    raise
+                if target.sitemap_of:
+                    await self._read_sitemap(target, outcome)
+                else:
+                    self._read_page(target, outcome)
             case Redirected(location=location):
                 return await self._redirect(target, location)
             case WrongType(response=response):
@@ -182,18 +205,18 @@ class Visit:
                 assert_never(outcome)
         return None
 
-    async def _read_page(self, target: Target, fetched: Fetched) -> None:
+    def _read_page(self, target: Target, fetched: Fetched) -> None:
         """Take the title, the text and the links from a page."""
-        document = await self._parse(target, fetched)
-        if isinstance(document, Unread):
-            self._leave_unread(target, document, Mark.HTML_TOO_COMPLEX)
+        document = self._parse(target, fetched)
+        if Mark.CHALLENGED in document.marks:
+            self._give_up_at_wall(target)
             return
         self._record.mark(*document.marks)
         self._add_links(document.links, target.url, depth=target.depth + 1)
         if document.noindex:
             self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
-        content_hash = fingerprint_bytes(document.utf8)
+        content_hash = text_hash(document.utf8)
         page = Page(
             url=target.url.text,
             fetched_at=self._record.requests[-1].started,
@@ -204,54 +227,52 @@ class Visit:
         self._record.note_page(page, title=document.title, content_hash=content_hash)
         self._settle(target, UrlState.DONE)
 
-    async def _parse(self, target: Target, fetched: Fetched) -> Document | Unread:
-        """Parse a page: a short one at once, a long one beside the event loop."""
-        reader = self._context.reader
+    def _parse(self, target: Target, fetched: Fetched) -> Document:
+        """Parse a page. No page takes long, because its length is limited."""
+        settings = self._context.settings
         source = PageSource(
             body=fetched.body,
             url=target.url.text,
             content_type=fetched.response.header("content-type"),
             robots_tags=fetched.response.all_headers("x-robots-tag"),
             now=self._record.requests[-1].finished,
-            max_links=reader.max_links,
-            drop_params=reader.drop_params,
+            max_links=settings.max_links,
+            max_parsed=settings.max_parsed_size,
         )
-        is_plain_text = self._record.requests[-1].media_type == "text/plain"
-        document = reader.read_at_once(source, is_plain_text=is_plain_text)
-        if document is not None:
-            return document
-        self._record.note_body(fetched)
-        return await reader.read_apart(source, is_plain_text=is_plain_text)
+        with self._requester.reading:
+            if self._record.requests[-1].media_type == "text/plain":
+                return read_plain(source)
+            return read_html(source, self._context.form)
 
     async def _read_sitemap(self, target: Target, fetched: Fetched) -> None:
         """Take the URLs from a sitemap, in slices, because there may be tens of thousands."""
-        host, url = target.sitemap_of, target.url.text
+        host = target.sitemap_of
         self._record.note_body(fetched)
-        sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
-        if isinstance(sitemap, Unread):
-            self._leave_unread(target, sitemap, Mark.SITEMAP_TOO_COMPLEX)
-            return
-        for urls in sitemap.urls():
-            self._add_links(urls, target.url, depth=1)
-            await asyncio.sleep(0)
-        if not target.depth:
-            # Only an index that robots.txt names may name further sitemaps.
-            for number, child in enumerate(sitemap.sitemaps, start=1):
+        # The robots.txt of the host vouches for the sitemap, wherever it is.
+        named_by = self._context.form.domain_id(domain_of(host))
+        # Only an index that robots.txt names may name further sitemaps. It has depth 1 if it is in another domain.
+        may_name_others = target.depth == int(target.url.domain != named_by)
+        slices = read_sitemap(fetched.body, url=target.url.text, host=host, form=self._context.form)
+        while (listed := self._next_of(slices)) is not None:
+            self._add_links(listed.urls, target.url, depth=1, vouching=named_by)
+            await self._let_others_run()
+            for number, child in enumerate(listed.sitemaps if may_name_others else (), start=1):
                 if not number % CHILDREN_PER_TURN:
-                    await asyncio.sleep(0)
-                self._add_link(Target(url=child, depth=1, sitemap_of=host), target.url)
+                    await self._let_others_run()
+                child_target = Target(url=child, depth=target.depth + 1, sitemap_of=host)
+                self._add_link(child_target, target.url, vouching=named_by)
         self._settle(target, UrlState.READ)
 
-    def _leave_unread(self, target: Target, reason: Unread, mark: str) -> None:
-        match reason:
-            case Unread.TOO_COMPLEX:
-                self._record.mark(mark)
-                self._settle(target, UrlState.FAILED, FailReason.TOO_COMPLEX)
-            case Unread.BUSY:
-                self._record.note_unread(FailureKind.BUSY)
-                self._try_later(target, FailReason.NOT_READ_IN_TIME)
-            case _:
-                assert_never(reason)
+    def _next_of(self, slices: Iterator[Listed]) -> Listed | None:
+        with self._requester.reading:
+            return next(slices, None)
+
+    async def _let_others_run(self) -> None:
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._record.note_unread(FailureKind.ABORTED)
+            raise
 
     async def _redirect(self, target: Target, location: str) -> Target | None:
         """Return the next URL if this visit may follow the redirect; otherwise leave it to the frontier."""
@@ -273,9 +294,11 @@ class Visit:
             sitemap_of=target.sitemap_of,
             came_from=(*target.came_from, target.url.fingerprint),
         )
+        if target.sitemap_of and url.domain != target.url.domain:
+            following = as_foreign_sitemap(following)
         may_follow = (
             self._add_link(following, target.url)
-            and url.domain == self._record.lease.domain
+            and url.domain_name == self._record.lease.name
             and len(target.came_from) < self._context.settings.redirect_hops
             and len(self._record.requests) < MAX_REQUESTS_PER_VISIT
             and await self._state_of(url) is UrlState.PENDING
@@ -287,14 +310,14 @@ class Visit:
 
         Session ids are removed, unless the server redirects the URL to itself plus a session id.
         """
-        base = parse_base(url.text)
-        target = canonical(location, base, self._context.reader.ignored_params)
-        is_same = target is not None and target.fingerprint == url.fingerprint
-        return canonical(location, base) if is_same else target
+        base, form = parse_base(url.text), self._context.form
+        target = form.canonical(location, base)
+        is_same = target is not None and target.text == url.text
+        return form.in_full.canonical(location, base) if is_same else target
 
     async def _try_http(self, target: Target) -> Target | None:
         """Return the http URL to request instead of an https URL that cannot be reached."""
-        guess = self._guess = HttpsGuess(target)
+        guess = self._guess = HttpsGuess(target, self._context.form)
         state = await self._state_of(guess.http.url)
         if state is UrlState.PENDING:
             return guess.http
@@ -310,6 +333,11 @@ class Visit:
             self._settle(target, UrlState.REDIRECTED, guess.https.url.text)
             guess.reopen_https(self._record)
         self._try_later(guess.https, FailReason.HTTP_LEADS_TO_HTTPS)
+
+    def _give_up_at_wall(self, target: Target) -> None:
+        """Fail a URL whose server sent a bot wall. Nothing of it is used, and asking again would not help."""
+        self._record.note_challenge()
+        self._settle(target, UrlState.FAILED, FailReason.CHALLENGED)
 
     def _fail(self, target: Target, outcome: Failed | Refused, reason: str) -> None:
         if is_temporary(outcome):
@@ -336,24 +364,36 @@ class Visit:
             target = self._guess.https  # neither server responded, so the guess stays open
         self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing, reason=reason)
 
-    def _add_links(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
-        """Record the links of a page that may be new to the frontier; most are known."""
+    def _add_links(
+        self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int, vouching: int | None = None
+    ) -> None:
+        """Record the links of a page that may be new to the frontier; most are known.
+
+        The links to its own domain are that domain's own. So are those to the domain that vouches for a sitemap.
+        """
         record = self._record
+        own_domains = (source.domain,) if vouching is None else (source.domain, vouching)
         record.links += self._context.gate.admitted(
-            self._context.seen.unseen(links), depth=depth, source=source, refused=record.not_accepted
+            self._context.seen.unseen_links(links, own_domains),
+            depth=depth,
+            source=source,
+            own_domains=own_domains,
+            refused=record.not_accepted,
         )
 
-    def _add_link(self, link: Target, source: CrawlUrl) -> bool:
+    def _add_link(self, link: Target, source: CrawlUrl, *, vouching: int | None = None) -> bool:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
-        penalty = self._context.gate.admits(link.url, depth=link.depth, hops=link.hops, source=source)
+        gate = self._context.gate
+        penalty = gate.admits(link.url, depth=link.depth, hops=link.hops, source=source, any_file=link.may_be_a_file)
         if not isinstance(penalty, int):
             self._record.not_accepted[penalty] += 1
             return False
-        self._record.links.append(link.as_new_url(penalty))
+        # What a seed redirects to counts as a seed, in whatever domain it is.
+        is_foreign = link.depth > 0 and link.url.domain not in (source.domain, vouching)
+        self._record.links.append(link.as_new_url(penalty, is_foreign=is_foreign))
         return True
 
     async def _state_of(self, url: CrawlUrl) -> UrlState:
         """Return the state of a URL of the leased domain; one that is new counts as pending."""
         key = (url.domain, url.fingerprint)
-        states = await self._context.frontier.states([key])
-        return states.get(key, UrlState.PENDING)
+        return (await self._context.frontier.states([key])).get(key, UrlState.PENDING)

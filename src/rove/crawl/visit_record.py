@@ -5,22 +5,26 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection
 
 import msgspec
 
 from rove.model.ledger import Content, RequestKind, RequestRow, Settlement
+from rove.model.marks import Mark
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, WrongType
 from rove.model.reasons import RequestError, status_error
+from rove.model.text_hash import robots_name
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, RobotsStatus, Settled, VisitResult
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
 from rove.urls.canonical import CrawlUrl
-from rove.urls.fingerprint import fingerprint_bytes
 
 LINK_BYTES = 320
 """Memory that a link takes while it waits to be added."""
+LATE_SECONDS = 5.0
+"""A request that ends this long after the deadline of its lease is late."""
 
 
 class HeldLease(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -41,7 +45,7 @@ class VisitRecord:
     __slots__ = (
         *("held", "lease", "share", "requests", "pages", "links", "wanted_robots", "settled", "deferred"),
         *("not_accepted", "answers", "request_began", "finished_at", "requesting_host", "contents"),
-        *("_origins", "_page_rows"),
+        *("postponed", "_origins", "_page_rows"),
     )
 
     def __init__(self, held: HeldLease, share: Share | None = None) -> None:
@@ -68,6 +72,8 @@ class VisitRecord:
         """End of the last request, by the process's steady clock."""
         self.requesting_host = ""
         """Host of the request in flight, '' if there is none."""
+        self.postponed = 0.0
+        """Seconds after which to visit the domain again, if this visit made no request because an address was full."""
         self.contents: list[Content] = []
         """Locations of texts that the frontier does not know yet."""
         self._origins: list[tuple[OriginRecord, float]] = []
@@ -97,14 +103,24 @@ class VisitRecord:
         )
 
     def end_request(self, row: RequestRow, outcome: Outcome, *, now: float) -> RequestRow:
-        """Record the outcome of a request; `now` is by the process's steady clock."""
+        """Record the outcome of a request; `now` is by the process's steady clock.
+
+        A request that ended after the deadline of its lease is late. Its process was suspended, and the deadline is the
+        latest end that the server can have seen.
+        """
         self.requesting_host = ""
         self.finished_at = now
-        ended = max(row.began, self._crawl_ms(now))
+        ended = max(row.began, self._crawl_ms(min(now, self.held.deadline)))
+        if self.is_late(now):
+            row = row.replace(settlement=Settlement.LATE)
         self.answers.note(outcome, (ended - row.began) / 1000)
         row = _with_outcome(row, outcome, ended)
         self.requests.append(row)
         return row
+
+    def is_late(self, now: float) -> bool:
+        """Whether the lease has run out. A timeout at the deadline may come a little after it."""
+        return now > self.held.deadline + LATE_SECONDS
 
     def _crawl_ms(self, now: float) -> int:
         """Convert a time of the process's steady clock to milliseconds of the crawl's clock."""
@@ -113,8 +129,14 @@ class VisitRecord:
     def note_robots(self, origin: OriginRecord) -> None:
         """Record with the last request which robots.txt is in force after it."""
         if origin.status is RobotsStatus.RULES:
-            content_hash = fingerprint_bytes(origin.body)
-            self.requests[-1] = self.requests[-1].replace(content_hash=content_hash)
+            self.requests[-1] = self.requests[-1].replace(robots=robots_name(origin.body))
+
+    def note_not_kept(self, names: Collection[str]) -> None:
+        """Mark the requests that brought a robots.txt whose text the frontier did not keep."""
+        self.requests = [
+            row.replace(marks=tuple(dict.fromkeys((*row.marks, Mark.ROBOTS_NOT_KEPT)))) if row.robots in names else row
+            for row in self.requests
+        ]
 
     def note_origin(self, origin: OriginRecord) -> None:
         """Record a robots.txt record to be saved; the last request brought it."""
@@ -127,6 +149,13 @@ class VisitRecord:
     def note_unread(self, kind: FailureKind) -> None:
         """Record that the response to the last request could not be read."""
         self.requests[-1] = self.requests[-1].replace(error=kind)
+
+    def note_challenge(self) -> None:
+        """Record that the last request brought a bot wall, which slows the domain down as a 429 does."""
+        self.answers.is_overloaded = True
+        self.mark(Mark.CHALLENGED)
+        if not self.requests[-1].error:
+            self.requests[-1] = self.requests[-1].replace(error=RequestError.CHALLENGED)
 
     def note_page(self, page: Page, *, title: str, content_hash: int) -> None:
         """Record a page to be stored; the last request brought it."""
@@ -180,6 +209,13 @@ class VisitRecord:
             fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing, reason=reason
         )
 
+    def postpone(self, seconds: float) -> None:
+        """Record that the visit ends because there is no room at the address of its next request.
+
+        If it made no request, the domain comes back after this time, as if it had not been due before.
+        """
+        self.postponed = seconds
+
     def disregard(self) -> None:
         """Forget what the last requests seem to say about the domain, because no site responded at that time.
 
@@ -212,7 +248,7 @@ class VisitRecord:
             requests=tuple(self.requests),
             not_accepted=dict(self.not_accepted),
             pace=pacing.pace,
-            pause=pacing.pause,
+            pause=pacing.pause if self.requested else self.postponed,
             pause_from=pacing.reason,
             contents=tuple(self.contents),
         )

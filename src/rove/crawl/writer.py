@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.known_texts import KnownTexts
@@ -19,9 +19,9 @@ from rove.crawl.seen import SeenSet
 from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
 from rove.frontier.rows.requests import delay_in_force
-from rove.log_line import log_line
-from rove.model.urls import NewUrl, UrlState
+from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.model.visits import VisitResult
+from rove.notation.log_line import log_line
 
 LINKS_PER_ADD = 8_192
 """Links added in one transaction: few enough that a claim waits at most about a tenth of a second for its turn."""
@@ -41,6 +41,7 @@ class BatchWriter:
         self._delay = context.settings.delay
         self._on_settled = on_settled
         self._known_texts = KnownTexts(context.frontier)
+        self._new_domains = context.new_domains
         self._waiting: deque[VisitRecord] = deque()
         self._unsettled: dict[VisitRecord, None] = {}
         self._woken = asyncio.Event()
@@ -125,12 +126,18 @@ class BatchWriter:
         now = self._context.clock()
         origins = [origin for record in batch for origin in record.origins(now)]
         if origins:
-            await self._frontier.put_origins(origins)
+            not_kept = await self._frontier.put_origins(origins)
+            if not_kept:
+                for record in batch:
+                    record.note_not_kept(not_kept)
+        eras = self._frontier.eras
         await self._add_links(batch)
         await self._frontier.want_robots([url for record in batch for url in record.wanted_robots])
         now = self._context.clock()
         results = [record.result(now, self._delay) for record in batch]
         await self._frontier.settle(results)
+        if self._frontier.eras != eras:
+            await self._add_links(batch)  # the database may have lost the links and still know the leases
         if log.isEnabledFor(logging.DEBUG):
             self._log_settle(results)
         self._context.inflight_log.settled(record.lease.token for record in batch)
@@ -177,36 +184,55 @@ class BatchWriter:
 
     async def _add_links(self, batch: Sequence[VisitRecord]) -> None:
         seen = self._context.seen
-        links: dict[int, NewUrl] = {}
-        exempt: set[int] = set()
+        seen.enter_era(self._frontier.eras)
+        links: dict[str, NewUrl] = {}
+        beyond: dict[str, NewUrl] = {}
+        """Links that count only if their domain is known."""
+        exempt: set[tuple[int, int]] = set()
         for record in batch:
-            fetched = {*record.settled, *record.deferred}
+            domain = record.lease.domain
+            fetched = {(domain, fingerprint) for fingerprint in (*record.settled, *record.deferred)}
             if len(fetched) > 1:
                 # The visit followed a redirect. The frontier must hold both ends so that they can be settled, even if
                 # the target was evicted for lack of room since, or there is no room for it now.
                 exempt |= fetched
-                _keep_shallowest((link for link in record.links if link.fingerprint in fetched), links)
-            await new_links(record.links, seen, links)
-        fingerprints, urls = list(links), list(links.values())
+                _merge((link for link in record.links if (link.domain, link.fingerprint) in fetched), links)
+            may_be_new, others = self._new_domains.split(domain, record.links)
+            await new_links(may_be_new, seen, links)
+            await new_links(others, seen, beyond)
+        scope = NotAccepted.OUT_OF_SCOPE if self._context.settings.seeds_only else None
+        self._new_domains.note(batch, await self._add(list(links.values()), exempt, scope))
+        await self._add(list(beyond.values()), exempt, scope or NotAccepted.NEW_DOMAINS)
+
+    async def _add(
+        self, urls: Sequence[NewUrl], exempt: Collection[tuple[int, int]], refuse_new_domains: NotAccepted | None
+    ) -> set[int]:
+        """Add links to the frontier, in slices; return the domains that were not there before."""
+        made: set[int] = set()
         for start in range(0, len(urls), LINKS_PER_ADD):
-            part = fingerprints[start : start + LINKS_PER_ADD]
-            added = await self._frontier.add(
-                urls[start : start + LINKS_PER_ADD], only_known_domains=self._context.settings.seeds_only, exempt=exempt
-            )
-            refused = added.refused
-            seen.update([f for f in part if f not in refused] if refused else part)
+            part = urls[start : start + LINKS_PER_ADD]
+            era = self._frontier.eras
+            added = await self._frontier.add(part, refuse_new_domains=refuse_new_domains, exempt=exempt)
+            made |= added.made
+            # After a failover, what was added may be lost with the database's last transactions.
+            if refuse_new_domains is not NotAccepted.NEW_DOMAINS and self._frontier.eras == era:
+                self._context.seen.note(part, added.refused)
+        return made
 
 
-async def new_links(found: Sequence[NewUrl], seen: SeenSet, links: dict[int, NewUrl]) -> None:
-    """Add the links that may be new to `links`, of each the shallowest; in slices, because a sitemap lists many."""
+async def new_links(found: Sequence[NewUrl], seen: SeenSet, links: dict[str, NewUrl]) -> None:
+    """Add the links that may be new to `links`, each once; in slices, because a sitemap lists many."""
     for start in range(0, len(found), LINKS_PER_ADD):
         if start:
             await asyncio.sleep(0)
-        _keep_shallowest(seen.unseen(found[start : start + LINKS_PER_ADD]), links)
+        _merge(seen.unseen(found[start : start + LINKS_PER_ADD]), links)
 
 
-def _keep_shallowest(found: Iterable[NewUrl], links: dict[int, NewUrl]) -> None:
+def _merge(found: Iterable[NewUrl], links: dict[str, NewUrl]) -> None:
+    """Keep the best of equal links: one that is not foreign, then the shallowest. The shortest way counts for it."""
     for link in found:
-        known = links.setdefault(link.fingerprint, link)
-        if link.depth < known.depth:
-            links[link.fingerprint] = link
+        known = links.setdefault(link.url, link)
+        if known is not link:
+            best = min(known, link, key=lambda url: (url.is_foreign, url.depth))
+            depth = min(known.depth, link.depth)
+            links[link.url] = best if best.depth == depth else best._replace(depth=depth)

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from rove.demo.robots import ROBOTS_PATHS
-from rove.urls.canonical import canonical, parse_base
+from rove.urls.canonical import parse_base, plain_url
 
 FLUSH_SECONDS = 0.02
 
@@ -54,13 +54,13 @@ class LoggedRequest:
     def url(self) -> str:
         """The canonical URL of the request."""
         text = f"http://{self.host}{self.path}"
-        url = canonical(text)
+        url = plain_url(text)
         return text if url is None else url.text
 
     @property
     def target(self) -> str:
         """The canonical URL that the response redirects to, or ''."""
-        url = canonical(self.location, parse_base(self.url)) if self.location else None
+        url = plain_url(self.location, parse_base(self.url)) if self.location else None
         return "" if url is None else url.text
 
     @property

@@ -18,7 +18,7 @@ from rove.demo.response import CODINGS, WebResponse, redirect, refusal, success
 from rove.demo.robots import MOVED_PATH, ROBOTS_PATH
 from rove.demo.site import Host, SitePlan, Spot
 from rove.errors import UsageError
-from rove.urls.canonical import canonical
+from rove.urls.canonical import plain_url
 
 STALL_SECONDS = 3_600.0
 """The delay of a stalled response, longer than any client waits."""
@@ -156,7 +156,7 @@ def normal_path(target: str) -> str:
     """Return the canonical spelling of a path with query."""
     if "%" not in target and "/." not in target and "#" not in target:
         return target
-    url = canonical(_ANY_HOST + target)
+    url = plain_url(_ANY_HOST + target)
     return target if url is None else url.text.removeprefix(_ANY_HOST)
 
 

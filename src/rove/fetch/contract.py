@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import msgspec
@@ -11,6 +12,8 @@ from rove.fetch.visit_connection import VisitConnection
 from rove.model.outcomes import Outcome
 from rove.resources.memory import Share
 from rove.urls.canonical import CrawlUrl
+
+NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +32,22 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The visit's share of the process's memory, which the body counts against. None: no limit."""
     connection: VisitConnection | None = None
     """The visit's connection. The request uses it if it leads to the same origin."""
+    is_brief: bool = False
+    """Wait for the connection and for the first byte only briefly, because slots are short."""
     keep_open: bool = False
     """Leave the connection open, if the server does, because a request to the same origin follows at once."""
+    decoding: AbstractContextManager[None] = NOTHING
+    """Entered while the body is decoded."""
 
 
 class Fetcher(Protocol):
     """Makes requests, hundreds at a time."""
+
+    async def reserve(self, url: CrawlUrl, connection: VisitConnection, *, within: float) -> float:
+        """Take room for a visit at the address of a URL; return 0, or the seconds until there may be room.
+
+        Call it before each request of a visit. Only a name is looked up, which must end `within` these seconds.
+        """
 
     async def fetch(self, request: Request) -> Outcome:
         """Make one request. Never raises for what the web does; cancelling it closes the connection."""

@@ -162,7 +162,8 @@ class Exchange:
         mark, truncated = Mark.BODY_CUT, self._truncated
         if self._plan.codings:
             limit = self._request.max_bytes
-            decoded = decode(wire, self._plan.codings, limit=limit, wire_cut=truncated)
+            with self._request.decoding:
+                decoded = decode(wire, self._plan.codings, limit=limit, wire_cut=truncated)
             if isinstance(decoded, Undecodable):
                 return self._failed(FailureKind.ENCODING, decoded.detail)
             body, truncated = decoded.body, decoded.truncated

@@ -8,7 +8,7 @@ would have closed it. Only within a visit may a connection stay open for the nex
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,21 +17,20 @@ import pycurl
 from msgspec.structs import replace
 
 from rove.fetch.address import AddressGuard
-from rove.fetch.address_slots import AddressSlots
+from rove.fetch.address_room import AddressRoom
 from rove.fetch.connect_to import ConnectRule
 from rove.fetch.contract import Request
 from rove.fetch.dns import Resolver
 from rove.fetch.exchange import Exchange
 from rove.fetch.handle import CurlHandle
 from rove.fetch.limits import Deadlines, FetchLimits
-from rove.fetch.loop_lag import LoopLag
 from rove.fetch.route import Route, Router
 from rove.fetch.tls import KnownSites
-from rove.fetch.visit_connection import IdleConnection
+from rove.fetch.visit_connection import IdleConnection, VisitConnection
 from rove.model.outcomes import Failed, FailureKind, Outcome
+from rove.resources.loop_lag import LoopLag
+from rove.urls.canonical import CrawlUrl
 
-MIN_WAIT = 0.001
-"""A shorter wait for a free address is not worth noting."""
 MIN_LAG = 0.2
 """Event-loop lag below this is not subtracted from the server's response time."""
 _UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
@@ -45,6 +44,7 @@ class _Attempt(NamedTuple):
     route: Route
     address: str
     deadlines: Deadlines
+    limits: FetchLimits
 
 
 class CurlFetcher:
@@ -58,13 +58,13 @@ class CurlFetcher:
         guard: AddressGuard | None = None,
         connect_to: Iterable[ConnectRule] = (),
         limits: FetchLimits | None = None,
-        per_address: int | None = None,
+        room: AddressRoom | None = None,
         authorities: Path | None = None,
         strict_tls: bool = False,
     ) -> None:
         """Set up a fetcher for the running event loop.
 
-        `per_address` limits the open connections to one address. `authorities` is the CA file that certificates are
+        `room` limits the visits to one address; None means no limit. `authorities` is the CA file that certificates are
         checked against. `strict_tls` refuses pages with bad certificates instead of marking them.
         """
         self._new_handle = partial(CurlHandle, user_agent=user_agent, authorities=authorities)
@@ -72,19 +72,36 @@ class CurlFetcher:
         self._known_sites = KnownSites()
         self._router = Router(resolver=resolver, guard=guard or AddressGuard(), connect_to=connect_to)
         self._limits = limits or FetchLimits()
-        self._slots = None if per_address is None else AddressSlots(per_address)
+        self._brief_limits = self._limits.brief()
+        self._room = room
         self._multi = pycurl.AsyncCurlMulti()
         self._unused: list[CurlHandle] = []
         self._idle: set[IdleConnection] = set()
         self._clock = asyncio.get_running_loop().time
         self._lag = LoopLag()
 
+    async def reserve(self, url: CrawlUrl, connection: VisitConnection, *, within: float) -> float:
+        """Take room for a visit at the address of a URL; return 0, or the seconds until there may be room."""
+        if self._room is None:
+            return 0.0
+        route = await self._router.route(url, min(within, self._limits.connect))
+        connection.keep_route(url.origin, route)
+        if isinstance(route, Failed) or not route.is_limited or any(map(connection.has_room_at, route.addresses)):
+            return 0.0
+        room = self._room.take(route.addresses)
+        if room is None:
+            return self._room.wait_for(route.addresses)
+        connection.occupy(self._room, room)
+        return 0.0
+
     async def fetch(self, request: Request) -> Outcome:
         """Make one request. Never raises for what the web does; cancelling it closes the connection."""
         lag_before = self._lag.seconds
         started = self._clock()
         timeout = min(self._limits.total, request.timeout)
-        route = await self._router.route(request.url, min(timeout, self._limits.connect))
+        route = None if request.connection is None else request.connection.take_route(request.url.origin)
+        if route is None:
+            route = await self._router.route(request.url, min(timeout, self._limits.connect))
         if isinstance(route, Failed):
             return route
         outcome = await self._try_addresses(request, route, started + timeout, started + request.timeout)
@@ -95,6 +112,11 @@ class CurlFetcher:
     def names_answered_from(self) -> float:
         """The latest start of a lookup that a name server answered."""
         return self._router.names_answered_from
+
+    @property
+    def lag_seconds(self) -> float:
+        """The lag of the event loop so far, in seconds."""
+        return self._lag.seconds
 
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
@@ -116,47 +138,46 @@ class CurlFetcher:
     async def _try_addresses(self, request: Request, route: Route, deadline: float, latest: float) -> Outcome:
         """Try one address after the other until one accepts the connection."""
         clock = self._clock
-        untried = list(route.addresses)
+        limits = self._brief_limits if request.is_brief else self._limits
+        untried = self._in_order(request, route)
         idle = self._take_idle(request, route)
-        connect_left = self._limits.connect
-        last_tried, waited = "", 0.0
+        connect_left = limits.connect
+        outcome: Outcome | None = None
         while True:
-            waiting_since = clock()
-            if idle is not None:
-                address: str | None = idle.address
-            else:
-                address = await self._acquire(untried, deadline - waiting_since)
-            if address is None:
-                detail = f"{', '.join(untried)} stayed busy with as many connections as are allowed"
-                return Failed(kind=FailureKind.BUSY, detail=detail, address=last_tried)
+            address = untried[0] if idle is None else idle.address
+            if outcome is not None and not self._has_room(request, route, address):
+                return outcome
             now = clock()
-            waited += now - waiting_since
             deadlines = Deadlines(
                 # the last address gets all the time that is left, any other one half of it
                 connect=now + (connect_left / 2 if len(untried) > 1 else connect_left),
                 total=deadline,
                 with_pauses=latest,
             )
-            attempt = _Attempt(request, route, address, deadlines)
-            try:
-                outcome = await self._try(attempt, None if idle is None else idle.handle)
-            finally:
-                idle = None
-                # a connection that stays open still occupies its slot
-                if request.connection is None or request.connection.idle is None:
-                    self._release(address)
+            attempt = _Attempt(request, route, address, deadlines, limits)
+            outcome = await self._try(attempt, None if idle is None else idle.handle)
+            idle = None
             connect_left -= clock() - now
-            last_tried = address
             untried.remove(address)
             if not untried or not isinstance(outcome, Failed) or outcome.kind not in _UNCONNECTED:
-                return _add_wait(outcome, waited) if waited > MIN_WAIT else outcome
+                return outcome
 
-    async def _acquire(self, addresses: Sequence[str], within: float) -> str | None:
-        return addresses[0] if self._slots is None else await self._slots.acquire(addresses, within)
+    def _in_order(self, request: Request, route: Route) -> list[str]:
+        """Return the addresses of a route; those come first at which the visit has room."""
+        connection = request.connection
+        if connection is None:
+            return list(route.addresses)
+        return sorted(route.addresses, key=lambda address: not connection.has_room_at(address))
 
-    def _release(self, address: str) -> None:
-        if self._slots is not None:
-            self._slots.release(address)
+    def _has_room(self, request: Request, route: Route, address: str) -> bool:
+        """Whether the visit may use a further address; takes room there if need be."""
+        connection = request.connection
+        if self._room is None or connection is None or not route.is_limited or connection.has_room_at(address):
+            return True
+        room = self._room.take([address])
+        if room is not None:
+            connection.occupy(self._room, room)
+        return room is not None
 
     async def _try(self, attempt: _Attempt, handle: CurlHandle | None) -> Outcome:
         """Try one address, over the open connection of `handle` if there is one.
@@ -180,11 +201,11 @@ class CurlFetcher:
     async def _exchange(self, attempt: _Attempt, handle: CurlHandle | None, *, strict: bool) -> Outcome:
         if handle is None:
             handle = self._unused.pop() if self._unused else self._new_handle()
-        request, route, address, deadlines = attempt
+        request, route, address, deadlines, limits = attempt
         try:
             if self._multi.closed:
                 return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
-            exchange = Exchange(handle, request, address=address, deadlines=deadlines, limits=self._limits)
+            exchange = Exchange(handle, request, address=address, deadlines=deadlines, limits=limits)
             return await exchange.run(self._multi, port=route.port, strict=strict)
         finally:
             if request.connection is not None and request.keep_open and handle.is_open:
@@ -212,7 +233,6 @@ class CurlFetcher:
     def _on_idle_closed(self, connection: IdleConnection) -> None:
         self._idle.discard(connection)
         self._put_back(connection.handle)
-        self._release(connection.address)
 
     def _take_idle(self, request: Request, route: Route) -> IdleConnection | None:
         """Take the visit's open connection if the request can use it; close it if not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -15,6 +15,10 @@ class FetchLimits:
     """For the DNS lookup, and again for connecting, TLS included."""
     first_byte: float = 20.0
     """From sending the request to the first line of the response."""
+    brief_connect: float = 4.0
+    """Instead of `connect` while slots are short. A lost SYN is sent again after one second and after three."""
+    brief_first_byte: float = 6.0
+    """Instead of `first_byte` while slots are short."""
     total: float = 60.0
     window: float = 20.0
     """The transfer rate is measured over this time."""
@@ -26,6 +30,14 @@ class FetchLimits:
     """Bytes that a connection may receive beyond head and body: framing, TLS, and what the kernel still buffers."""
     keep_open: float = 3.0
     """A connection waits this long for the next request of its visit, which mostly comes within milliseconds."""
+
+    def brief(self) -> FetchLimits:
+        """Return the limits for a server that may hold a slot only briefly."""
+        return replace(
+            self,
+            connect=min(self.connect, self.brief_connect),
+            first_byte=min(self.first_byte, self.brief_first_byte),
+        )
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):

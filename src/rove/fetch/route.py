@@ -29,6 +29,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """At least one, in the order in which to try them."""
     port: int
     origin: str
+    is_limited: bool = True
+    """Whether the limits on visits to one address apply. They do not where the user named the address."""
 
     @property
     def is_secure(self) -> bool:
@@ -53,7 +55,7 @@ class Router:
         rule = self._connect_to.find(host)
         if rule is not None:
             # The guard is for addresses that the web names. The user named this one.
-            return Route(addresses=(rule.address,), port=rule.port or port, origin=url.origin)
+            return Route(addresses=(rule.address,), port=rule.port or port, origin=url.origin, is_limited=False)
         addresses: Sequence[str] | Failed
         if is_address(host):
             addresses = (host.strip("[]"),)

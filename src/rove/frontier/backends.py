@@ -9,14 +9,16 @@ from contextlib import asynccontextmanager, suppress
 
 from msgspec.structs import replace
 
-from rove.config import Settings
+from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
-from rove.frontier.contract import Backend
+from rove.frontier.contract import Backend, Catalog
 from rove.frontier.dsn import checked_name
+from rove.frontier.era_file import EraFile
 from rove.frontier.records import Node, Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.policy.constants import VISIT_BUDGET
+from rove.urls.canonical import FormKey, UrlForm, form_with
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_CRAWL_NAME = "rove"
@@ -81,11 +83,18 @@ def backend_for(
 ) -> Backend:
     """Return the database of a crawl. `on_news` is told about outages and upgrades."""
     if remote is None:
-        return SqliteBackend(data.frontier, read_only=read_only, in_use=data.in_use, on_news=on_news)
+        return SqliteBackend(
+            data.frontier, read_only=read_only, in_use=data.in_use, on_news=on_news, era_file=EraFile(data.database)
+        )
     from rove.frontier.postgres.backend import PostgresBackend  # its driver loads slowly
 
     return PostgresBackend(
-        remote.url, remote.crawl_name, node_of(data, remote), register=not read_only, on_news=on_news
+        remote.url,
+        remote.crawl_name,
+        node_of(data, remote),
+        register=not read_only,
+        on_news=on_news,
+        era_file=EraFile(data.database),
     )
 
 
@@ -101,10 +110,12 @@ async def opened_backend(
 
     Without `remote`, it is the crawl that the data directory belongs to.
     """
-    backend = backend_for(data, remote or data.remote(), read_only=read_only, on_news=on_news)
+    remote = remote or data.remote()
+    backend = backend_for(data, remote, read_only=read_only, on_news=on_news)
     try:
         if not await backend.exists():
-            raise UsageError(f"{backend.location} holds no crawl; use --data-dir, or start one with 'rove crawl'")
+            advice = "use --data-dir" if remote is None else "check --frontier and --crawl-name"
+            raise UsageError(f"{backend.location} holds no crawl; {advice}, or start one with 'rove crawl'")
         await backend.open()
         if await backend.catalog.settings() is None:
             raise UsageError(f"{backend.location} holds no crawl")
@@ -129,3 +140,15 @@ def policy_of(settings: Settings) -> Policy:
         limits_epoch=settings.limits.epoch,
         horizon=settings.planned_seconds,
     )
+
+
+async def form_of(catalog: Catalog, settings: Settings) -> UrlForm:
+    """Return the form of a crawl's URLs, with ids that are keyed with its secret."""
+    return form_with(FormKey(secret=await catalog.secret(), drop_params=settings.drop_params))
+
+
+async def saved_form(catalog: Catalog) -> UrlForm:
+    """Return the form of the URLs of a crawl that was opened."""
+    saved = await catalog.settings()
+    assert saved is not None, "a crawl that was opened has settings"
+    return await form_of(catalog, settings_from_json(saved))

@@ -20,6 +20,8 @@ from rove.resources.ttl_cache import TtlCache
 MEMORY_SECONDS = 60.0
 """How long a domain is taken to be full. Each visit makes some room."""
 MEMORY_DOMAINS = 50_000
+FOREIGN_URLS_READ = 64
+"""Foreign URLs of a domain that an add compares with its own. Of a domain that has more, each own URL is looked up."""
 DOMAINS_PER_SLICE = 500
 """Domains that are trimmed in one transaction when a budget has shrunk."""
 FIRST_DOMAIN = -(1 << 63)
@@ -64,8 +66,10 @@ class FullDomains:
         self.least_room = budget.least_room
         """No domain with at most this many pending URLs can be full. Nearly all have fewer."""
 
-    def sift(self, urls: Sequence[NewUrl], exempt: Collection[int]) -> tuple[Sequence[NewUrl], list[NewUrl]]:
-        """Split URLs into those to insert and those to drop; the fingerprints in `exempt` are never dropped."""
+    def sift(
+        self, urls: Sequence[NewUrl], exempt: Collection[tuple[int, int]]
+    ) -> tuple[Sequence[NewUrl], list[NewUrl]]:
+        """Split URLs into those to insert and those to drop; those in `exempt` are never dropped."""
         if not self._full:
             return urls, []
         now = self._steady()
@@ -78,8 +82,8 @@ class FullDomains:
                 threshold is not None
                 and priority_of(url) >= threshold
                 and url.depth > 0
-                and not url.sitemap_of
-                and url.fingerprint not in exempt
+                and (url.is_foreign or not url.sitemap_of)
+                and (url.domain, url.fingerprint) not in exempt
             )
             (dropped if is_dropped else inserted).append(url)
         return inserted, dropped
@@ -116,10 +120,55 @@ class FullDomains:
             self._full.put(domain, priority, expires=until)
 
 
-def added(unseen: int, dropped: Iterable[NewUrl], trimmed: Sequence[Trimmed]) -> Added:
-    """Return the result of an add that inserted `unseen` URLs."""
-    refused = {url.fingerprint for url in dropped} | {url.fingerprint for url in trimmed}
-    return Added(unseen=unseen - sum(url.is_new for url in trimmed), refused=frozenset(refused))
+def naming_domains(urls: Iterable[NewUrl]) -> list[int]:
+    """Return the domains that name some of these URLs themselves."""
+    return list({url.domain: None for url in urls if not url.is_foreign})
+
+
+def adopted_rows(
+    urls: Iterable[NewUrl], pending: Collection[tuple[int, int]]
+) -> list[tuple[int, int, int, int, int, str]]:
+    """Return the rows of adopt_urls for the URLs that are not foreign and may be pending as foreign.
+
+    `pending` are the rows of foreign_urls: domain and fingerprint, of each domain at most FOREIGN_URLS_READ.
+    """
+    if not pending:
+        return []
+    counts = Counter(id for id, _ in pending)
+    found = {(domain, fingerprint) for domain, fingerprint in pending}
+    best: dict[tuple[int, int], NewUrl] = {}
+    # Most URLs are of domains without a foreign one.
+    for url in [url for url in urls if url.domain in counts and not url.is_foreign]:
+        key = (url.domain, url.fingerprint)
+        if key in found or counts[url.domain] >= FOREIGN_URLS_READ:
+            known = best.setdefault(key, url)
+            if url.depth < known.depth:
+                best[key] = url
+    return [(*key, priority_of(url), url.depth, url.hops, url.sitemap_of) for key, url in best.items()]
+
+
+class Inserted(NamedTuple):
+    """What the transaction of an add has done."""
+
+    unseen: int
+    """URLs that were inserted."""
+    dropped: list[NewUrl]
+    """URLs of new addresses for which their network has no room."""
+    trimmed: list[Trimmed]
+    made: list[int]
+    """Domains that were not in the frontier before."""
+
+
+def added(inserted: Inserted, dropped: Iterable[NewUrl]) -> Added:
+    """Return the result of an add, which had dropped some URLs before it began its transaction."""
+    trimmed = inserted.trimmed
+    refused = {(url.domain, url.fingerprint) for url in (*dropped, *inserted.dropped)}
+    refused |= {(url.domain, url.fingerprint) for url in trimmed}
+    return Added(
+        unseen=inserted.unseen - sum(url.is_new for url in trimmed),
+        refused=frozenset(refused),
+        made=frozenset(inserted.made),
+    )
 
 
 def count_trimmed(trimmed: Sequence[Trimmed], changes: Counter[str]) -> None:

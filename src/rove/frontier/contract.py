@@ -21,6 +21,7 @@ from rove.frontier.records import (
     MovedContent,
     Policy,
     Reach,
+    Suspicion,
     UrlRecord,
 )
 from rove.frontier.retries import KnownUrl, Retry
@@ -29,7 +30,7 @@ from rove.frontier.seed_source import SeedSource
 from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Location, RequestRow
-from rove.model.urls import NewUrl, PendingUrl, UrlState
+from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 from rove.policy.retry_filter import RetryFilter
 
@@ -45,15 +46,35 @@ class Frontier(Protocol):
     def outages(self) -> int:
         """How often the connection to the database was lost and restored."""
 
+    @property
+    def eras(self) -> int:
+        """How often the database has come back without its last transactions, as far as that was noticed."""
+
+    def troubles(self) -> dict[str, str]:
+        """Return why nothing can be claimed or written at the moment, by cause: a sentence each, '' for none."""
+
     async def claim(self, limit: int) -> list[Lease]:
         """Lease up to `limit` due domains, longest overdue first, each with its first URLs.
 
+        The URLs that a domain itself names come before those that only others name, except in every sixteenth lease.
         Every second claim prefers domains that were never leased, so that they get a head start and no domain starves.
         Leases of all processes together never exceed the pages that are left until the policy's page limit.
         """
 
+    async def claim_responding(self, limit: int) -> list[Lease]:
+        """Lease up to `limit` due domains that responded to their last visit, longest overdue first."""
+
     async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
         """Lease up to `limit` of these domains that are due, each with its first URLs."""
+
+    async def claim_suspect(self) -> list[Lease]:
+        """Lease one domain with a suspect that is due, with that URL alone. Without one, return an empty list."""
+
+    async def reserve_suspects(self) -> float | None:
+        """Keep ordinary claims away from domains with a suspect that is due; return the seconds until one may be tried.
+
+        None: there is no suspect. A domain is free again when the visit to its suspect is settled.
+        """
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
         """Return more due URLs of a leased domain, after the given one."""
@@ -65,16 +86,23 @@ class Frontier(Protocol):
         self,
         urls: Sequence[NewUrl],
         *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        refuse_new_domains: NotAccepted | None = None,
+        exempt: Collection[tuple[int, int]] = (),
         as_seeds: bool = False,
     ) -> Added:
         """Insert the unseen URLs and wake their domains; `as_seeds` marks them as seeds.
 
+        With `refuse_new_domains`, URLs of domains without any URL are not accepted, and counted under this reason. New
+        address literals are accepted only up to a number per network (address_groups.py), except at depth 0.
+
         If a URL occurs twice in a batch, the shallower one counts. A domain keeps only as many URLs as its budget
         allows (policy/budget.py): the worst URLs, new or old, are deleted and counted, but never more than were
-        inserted. The deepest go first, and among those the latest. A deleted URL is unknown from then on. Never deleted
-        are depth 0, sitemaps, retries, and the fingerprints in `exempt`, which a visit has fetched and settles next.
+        inserted. Foreign URLs go first, then the deepest, and among those the latest. A deleted URL is unknown from
+        then on. Never deleted are depth 0, sitemaps that are not foreign, retries, and the URLs in `exempt` (domain and
+        fingerprint), which a visit has fetched and settles next. URLs of a domain that has the id of another are
+        counted and not taken (collisions.py).
+
+        A foreign URL that is pending becomes its domain's own when it is added again and is not foreign.
         """
 
     async def excess(self) -> int:
@@ -96,14 +124,18 @@ class Frontier(Protocol):
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
         """Return the robots.txt records of these (domain, origin) pairs."""
 
-    async def put_origins(self, records: Sequence[OriginRecord]) -> None:
-        """Save robots.txt records, and lengthen the delay of their leased domains if they ask for it."""
+    async def put_origins(self, records: Sequence[OriginRecord]) -> Collection[str]:
+        """Save robots.txt records, and lengthen the delay of their leased domains if they ask for it.
+
+        Each text is stored once, whichever domains have it. A domain stores at most MAX_ROBOTS_BYTES_A_DAY of new
+        texts; the record of any further text is NOT_KEPT and has expired. Returns the names of those texts.
+        """
 
     async def want_robots(self, urls: Sequence[NewUrl]) -> None:
         """Have these robots.txt fetched in the next visits of their domains, because other origins wait for them.
 
         Such a URL is pending until its origin has a record, and pending again when it is wanted again. It comes before
-        all other URLs of its domain, and it does not make the domain a part of the crawl: `only_known_domains` ignores
+        all other URLs of its domain, and it does not make the domain a part of the crawl: `refuse_new_domains` ignores
         it. A domain has at most MAX_WANTED_ROBOTS of them pending; the others are counted as not accepted.
         """
 
@@ -142,8 +174,12 @@ class Frontier(Protocol):
     async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
         """Return ids and names of all domains, by id, in slices."""
 
-    async def record_lost(self, visits: Sequence[LostVisit]) -> None:
-        """Enter the requests of lost visits into the ledger, and respect the delays that the responses asked for."""
+    async def record_lost(self, visits: Sequence[LostVisit]) -> list[Suspicion]:
+        """Enter the requests of lost visits into the ledger. The URLs that were being read become suspects.
+
+        A suspect fails when DEATHS_TO_CONVICT deaths are evidence against it. Return what became of those that are
+        pending.
+        """
 
     async def count(self, deltas: Mapping[str, int]) -> None:
         """Add to counters."""
@@ -151,7 +187,7 @@ class Frontier(Protocol):
     async def next_due(self, *, failing_within: float = 0.0) -> float | None:
         """Return the seconds until a domain worth waiting for is due (0: now); None if the crawl is exhausted.
 
-        A failing domain is worth waiting for if it is due within `failing_within` seconds.
+        A failing domain is worth waiting for if it is due within `failing_within` seconds. So is a suspect.
         """
 
     async def last_backoff(self, *, within: float) -> float | None:
@@ -160,13 +196,17 @@ class Frontier(Protocol):
     async def reach(self) -> Reach:
         """Return how many domains the crawl has, and how many of them it can reach. Cheap."""
 
+    async def responding_due(self, *, within: float, limit: int) -> int:
+        """Return how many domains are due within these seconds that responded to their last visit, up to `limit`."""
+
     async def pages(self) -> int:
         """Return how many pages all processes have stored."""
 
-    async def recover(self, processes: Sequence[int] | None = None) -> int:
-        """Cut the leases of dead processes; return their number.
+    async def recover(self, processes: Sequence[int] | None = None, lost: Sequence[LostVisit] = ()) -> int:
+        """Cut the leases of dead processes to the delays that the responses of their lost visits asked for.
 
-        Without numbers, every other process that this node ever had is taken to be dead.
+        Return how many leases were cut. Without numbers, every other process that this node ever had is taken to be
+        dead.
         """
 
     async def note_alive(self, vitals: Vitals) -> None:
@@ -187,6 +227,12 @@ class Catalog(Protocol):
 
     async def settings(self) -> str | None:
         """Return the settings last saved; None if the frontier holds no crawl yet."""
+
+    async def secret(self) -> bytes:
+        """Return the random bytes that the crawl's ids are keyed with; raise FrontierError if there are none.
+
+        They are made with the first `save` and never change. Nobody but the crawl and its operator may know them.
+        """
 
     async def identity(self) -> str:
         """Return an id that differs between crawls of the same name; '' where there can be only one crawl."""
@@ -243,6 +289,9 @@ class FrontierReader(Protocol):
     async def runs(self) -> list[Run]:
         """Return all starts of the crawl, on any node."""
 
+    async def losses(self) -> list[int]:
+        """Return when the database came back without its last transactions, in milliseconds of the crawl's clock."""
+
     async def participants(self) -> list[Participant]:
         """Return all processes that ever took part, in order of arrival."""
 
@@ -267,8 +316,8 @@ class FrontierReader(Protocol):
     async def failing_domains(self, limit: int) -> list[FailingDomain]:
         """Return the domains that keep failing, in the order in which they are tried again."""
 
-    async def robots_text(self, hash: int) -> bytes | None:
-        """Return a robots.txt body that the ledger refers to."""
+    async def robots_text(self, name: str) -> bytes | None:
+        """Return the text of a robots.txt that the ledger names; None if it was not kept."""
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         """Return the locations of those texts that are stored, with their nodes."""

@@ -42,7 +42,7 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
     )
 
 
-def reach_from(counters: Mapping[str, int], *, responding: int) -> Reach:
+def reach_from(counters: Mapping[str, int], *, responding: Sequence[int]) -> Reach:
     """Build the reach of a crawl from the counters, and from the domains that respond."""
     return Reach(
         domains=counters.get("domains.total", 0),

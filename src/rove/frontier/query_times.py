@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from rove.log_line import log_line
+from rove.notation.log_line import log_line
 
 BOUNDS: tuple[float, ...] = tuple(0.0001 * 2.0**i for i in range(20))
 """Upper bounds of the buckets in seconds, from 0.1 ms to about a minute. One more bucket has no upper bound."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from rove.frontier.records import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl
-from rove.frontier.rows.origins import decompressed, origin_record
+from rove.frontier.rows.origins import decompressed, origin_records
 from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
 from rove.frontier.runs import Participant, Run
 from rove.model.counts import Counts
@@ -82,6 +82,9 @@ class CrawlReader:
             for id, started, seen, wall in await self._tables.fetch("runs")
         ]
 
+    async def losses(self) -> list[int]:
+        return [int(time) for (times,) in await self._tables.fetch("losses") for time in str(times).split()]
+
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         rows = await self._tables.fetch("url_record", domain=domain, fingerprint=fingerprint)
         return url_record(rows[0]) if rows else None
@@ -121,10 +124,10 @@ class CrawlReader:
         return [failing_domain(row) for row in await self._tables.failing_domains(limit)]
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        return [origin_record(row) for row in await self._tables.origins(list(keys))]
+        return origin_records(await self._tables.origins(list(keys)))
 
-    async def robots_text(self, hash: int) -> bytes | None:
-        rows = await self._tables.fetch("robots_text", hash=hash)
+    async def robots_text(self, name: str) -> bytes | None:
+        rows = await self._tables.fetch("robots_text", name=name)
         return decompressed(rows[0][0]) if rows else None
 
     async def requests(self, visit: int) -> list[RequestRow]:

@@ -15,8 +15,8 @@ RESPONDING_LOOKAHEAD = 1_000
 """How many of the next due domains `reach` looks at."""
 MAX_WANTED_ROBOTS = 8
 """Robots.txt files of one domain that may be pending for other domains at a time."""
-MAX_UNSETTLED_CLAIMS = 3
-"""After this many claims of a domain without a settle, its head URL is taken to kill the process and fails."""
+MAX_ROBOTS_BYTES_A_DAY = 4 << 20
+"""Compressed bytes of new robots.txt texts that one domain may store within a day: 3 KiB for each of 1,234 visits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,10 @@ class Added:
 
     unseen: int = 0
     """URLs that were new and are in the frontier now."""
-    refused: frozenset[int] = frozenset()
-    """Fingerprints of the URLs that did not fit, and of those that were deleted to make room."""
+    refused: frozenset[tuple[int, int]] = frozenset()
+    """Domain and fingerprint of the URLs that did not fit, and of those that were deleted to make room."""
+    made: frozenset[int] = frozenset()
+    """Domains that were not in the frontier before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +101,8 @@ class Reach:
     domains: int
     answered: int
     """Domains that have ever responded."""
-    responding: int
-    """Domains that responded to their last visit, among the next RESPONDING_LOOKAHEAD due ones; leased ones too."""
+    responding: Sequence[int]
+    """The domains that responded to their last visit, among the next RESPONDING_LOOKAHEAD due ones; leased ones too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,25 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """The URL that a process was reading when it died."""
+
+    fingerprint: int
+    deaths: int | None = None
+    """If this death is evidence: how many such deaths the URL had before. None: it is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspicion:
+    """What became of a suspect."""
+
+    url: str
+    deaths: int
+    """Deaths that count as evidence."""
+    has_failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LostVisit:
     """What the in-flight log holds of a visit whose process was killed."""
 
@@ -143,6 +164,7 @@ class LostVisit:
     """When the domain may be visited again, given its responses, in milliseconds of the crawl's clock."""
     robots: Sequence[bytes] = ()
     """The robots.txt bodies that it had read."""
+    suspect: Suspect | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

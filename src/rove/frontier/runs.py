@@ -35,6 +35,10 @@ class Participant:
     pages: int
     pages_per_second: float
     in_flight: int
+    at_once: int
+    """How many visits may be in flight."""
+    held_by: str
+    """Why `at_once` does not grow (policy.concurrency.HeldBy)."""
     since: float
     """Seconds since it began."""
     silent_for: float
@@ -49,6 +53,10 @@ class Vitals:
     """Pages stored since the process began."""
     pages_per_second: float = 0.0
     in_flight: int = 0
+    at_once: int = 0
+    """How many visits may be in flight."""
+    held_by: str = ""
+    """Why `at_once` does not grow (policy.concurrency.HeldBy)."""
     is_paused: bool = False
     is_leaving: bool = False
     """The process shuts down cleanly."""

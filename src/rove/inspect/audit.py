@@ -24,12 +24,15 @@ from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.inspect.audit_shared import Visits
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import UNREACHABLE_FAILURES
+from rove.urls.canonical import UrlForm
 from rove.urls.origin import origin_of
 
 
-async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion], retries: Sequence[Retry] = ()) -> AuditReport:
-    """Check a whole ledger."""
-    auditor = Auditor(exclusions, reader.robots_text, reader.visits, retries)
+async def audit(
+    reader: FrontierReader, exclusions: Sequence[Exclusion], form: UrlForm, retries: Sequence[Retry] = ()
+) -> AuditReport:
+    """Check a whole ledger. `form` is that of the crawl's URLs."""
+    auditor = Auditor(exclusions, reader.robots_text, reader.visits, form, retries, await reader.losses())
     async for row in reader.ledger():
         await auditor.take(row)
     return auditor.report()
@@ -43,14 +46,17 @@ class Auditor:
         exclusions: Sequence[Exclusion],
         robots_text: RobotsText,
         visits: Visits,
+        form: UrlForm,
         retries: Sequence[Retry] = (),
+        losses: Sequence[int] = (),
     ) -> None:
+        """`losses`: when the database came back without its last transactions."""
         self._report = AuditReport()
         asked_for = AskedRetries(retries)
         self._delays = DelayCheck(self._report, asked_for)
         self._exclusions = ExclusionCheck(self._report, exclusions)
         self._repeats = RepeatCheck(self._report, self._exclusions, asked_for)
-        self._robots = RobotsReplay(self._report, robots_text, visits)
+        self._robots = RobotsReplay(self._report, robots_text, visits, form, losses)
         self._visit: VisitSoFar | None = None
         self._domain_name = ""
 

@@ -12,7 +12,7 @@ from rove.inspect.audit_findings import domain_name
 from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.model.reasons import RequestError, is_status_error
 from rove.policy.constants import MAX_ROBOTS_HOPS
-from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from rove.urls.canonical import PlainUrl, parse_base, plain_url
 from rove.urls.origin import origin_of
 
 PATH = "/robots.txt"
@@ -37,8 +37,8 @@ class Standing(NamedTuple):
     """The robots.txt in force at an origin. A tuple, because a domain may have many origins."""
 
     answer: Answer
-    hash: int | None
-    """Of the stored copy, if the ledger names one."""
+    robots: str
+    """The name of its text, '' if the ledger names none."""
     target: str
     """The robots.txt of another domain, if the answer is SHARED."""
     hops: int
@@ -99,8 +99,8 @@ class RobotsAnswers:
             elif following is not None:
                 exact = None if _UNSTORABLE in row.target else following.text
                 self._chain = _Chain(origin, row.visit, (*passed, row.url), exact)
-        hash = row.content_hash if answer in (Answer.RULES, Answer.SHARED) else None
-        return origin, Standing(answer, hash, target, hops, row.visit, row.seq, row.domain, row.began, row.ended)
+        robots = row.robots if answer in (Answer.RULES, Answer.SHARED) else ""
+        return origin, Standing(answer, robots, target, hops, row.visit, row.seq, row.domain, row.began, row.ended)
 
 
 def _answer(row: RequestRow) -> Answer:
@@ -109,7 +109,7 @@ def _answer(row: RequestRow) -> Answer:
         return Answer.NO_RULES
     if row.error and not is_status_error(row.error):
         return Answer.NOTHING
-    if row.content_hash is not None and (row.status == _UNCHANGED or not row.error):
+    if row.robots and (row.status == _UNCHANGED or not row.error):
         return Answer.RULES
     if row.status == _UNCHANGED:
         # The request was not conditional, so 304 is an error. For a lost visit the ledger does not tell.
@@ -121,13 +121,13 @@ def _answer(row: RequestRow) -> Answer:
     return Answer.NOTHING
 
 
-def _redirect(row: RequestRow, passed: tuple[str, ...], hops: int) -> tuple[Answer, CrawlUrl | None]:
+def _redirect(row: RequestRow, passed: tuple[str, ...], hops: int) -> tuple[Answer, PlainUrl | None]:
     """Return what a redirect means, and its target if that is requested or shared.
 
     Until a target inside the domain has been requested, nothing may be fetched: the visit may have ended, or the target
     may be excluded.
     """
-    target = canonical(row.target, parse_base(row.url))
+    target = plain_url(row.target, parse_base(row.url))
     if target is None or target.text in passed or hops > MAX_ROBOTS_HOPS:
         return Answer.NO_RULES, None
     if target.domain_name == domain_name(row.url):

@@ -8,16 +8,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rove.frontier.records import Exclusion
-from rove.humanize import seconds_text
 from rove.inspect.audit_findings import AuditReport, Check, Margin, Unverifiable, domain_name
 from rove.inspect.audit_retries import AskedRetries
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind
 from rove.model.reasons import is_status_error
+from rove.notation.humanize import seconds_text
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.exclusions import Exclusions
 from rove.policy.retry import is_temporary_status
-from rove.urls.canonical import canonical, parse_base
+from rove.urls.canonical import parse_base, plain_url
 from rove.urls.origin import host_and_port, origin_of
 
 ROUNDING_MS = 5
@@ -237,7 +237,7 @@ def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
         )
     if not unreachable or not row.target or not _is_front_page(row.url, "http://"):
         return False
-    target = canonical(row.target, parse_base(row.url))
+    target = plain_url(row.target, parse_base(row.url))
     return (
         target is not None
         # The crawl may drop ignored parameters of the query.

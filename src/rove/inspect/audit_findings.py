@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rove.inspect.request_rows import DELAY_REASONS
 from rove.model.ledger import DelaySource, RequestRow
-from rove.urls.canonical import canonical
+from rove.urls.canonical import plain_url
 
 MAX_FINDINGS = 1_000
 """Violations of each check that are reported with their evidence; further ones are only counted."""
@@ -37,8 +37,12 @@ class Unverifiable(enum.StrEnum):
 
     NO_COPY = "robots-copy-missing"
     """Pages whose robots.txt was read but not stored."""
+    OTHER_COPY = "robots-copy-differs"
+    """Pages whose robots.txt is stored with another text than the one that was read."""
     NO_DELAY = "delay-unknown"
     """Gaps after a visit that was lost with its process before its delay was recorded."""
+    LOST_REQUEST = "robots-request-lost"
+    """Pages whose robots.txt was requested shortly before the database lost its last transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,5 +118,5 @@ class AuditReport:
 
 def domain_name(url: str) -> str:
     """Return the registrable domain of a URL in the ledger."""
-    parsed = canonical(url)
+    parsed = plain_url(url)
     return url if parsed is None else parsed.domain_name

@@ -6,22 +6,25 @@ One domain is replayed at a time. An origin belongs to one domain, and only visi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from rove.humanize import seconds_text
 from rove.inspect.audit_answers import PATH, Answer, RobotsAnswers, Standing
 from rove.inspect.audit_findings import AuditReport, Check, Unverifiable
 from rove.inspect.audit_shared import SharedRobots, Visits
 from rove.model.ledger import RequestRow, Settlement
+from rove.model.text_hash import robots_name
+from rove.notation.humanize import seconds_text
 from rove.policy.constants import ROBOTS_VALID_SECONDS, VISIT_BUDGET
 from rove.policy.robots import Rules
+from rove.urls.canonical import UrlForm
 from rove.urls.origin import origin_of
 
-RobotsText = Callable[[int], Awaitable[bytes | None]]
-"""Reads the stored copy of a robots.txt by its hash in the ledger."""
+RobotsText = Callable[[str], Awaitable[bytes | None]]
+"""Reads the stored text of a robots.txt by its name in the ledger."""
 
 OLDEST_MS = round((ROBOTS_VALID_SECONDS + VISIT_BUDGET) * 1000)
 """Maximum age of a robots.txt at a page request: it must be valid when the visit begins, and visits take time."""
+VISIT_MS = round(VISIT_BUDGET * 1000)
 MAX_RULES = 64
 """Parsed robots.txt files in the cache; the pages of a domain rarely need more than a few."""
 FEW_ORIGINS = 4_096
@@ -32,11 +35,20 @@ _ALLOW_ALL = Rules(b"")
 class RobotsReplay:
     """Replays the requests of one domain after the other."""
 
-    def __init__(self, report: AuditReport, robots_text: RobotsText, visits: Visits) -> None:
+    def __init__(
+        self,
+        report: AuditReport,
+        robots_text: RobotsText,
+        visits: Visits,
+        form: UrlForm,
+        losses: Sequence[int] = (),
+    ) -> None:
+        """`losses`: when the database came back without its last transactions."""
+        self._losses = losses
         self._report = report
         self._robots_text = robots_text
-        self._shared = SharedRobots(visits)
-        self._rules: OrderedDict[int, Rules | None] = OrderedDict()
+        self._shared = SharedRobots(visits, form)
+        self._rules: OrderedDict[str, Rules | Unverifiable] = OrderedDict()
         self._origins: dict[str, Standing] = {}
         self._drop_above = FEW_ORIGINS
         self._answers = RobotsAnswers()
@@ -57,6 +69,8 @@ class RobotsReplay:
                 self._report.add(Check.ROBOTS, visited, what, row)
             return
         origin, standing = taken
+        if standing.answer is Answer.NOTHING and row.settlement is Settlement.OFFLINE and origin in self._origins:
+            return  # this machine was offline, so an earlier copy stays in force until it expires
         self._origins[origin] = standing
         if len(self._origins) > self._drop_above:
             self._drop_old(row.began)
@@ -67,24 +81,37 @@ class RobotsReplay:
         standing = self._origins.get(origin)
         self._report.checked[Check.PAGE_BEFORE_ROBOTS] += 1
         if standing is None:
+            if self._may_be_lost(row):
+                return
             what = f"{origin}{PATH} had not been requested, or so long ago that it had expired"
             self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, row)
             return
         if standing.answer is Answer.SHARED:
             standing = await self._shared.resolve(standing, origin, row)
-        if row.began - standing.ended > OLDEST_MS:
+        if row.began - standing.ended > OLDEST_MS and not self._may_be_lost(row):
             age = (row.began - standing.ended) / 1000
             what = f"{origin}{PATH} had been requested {seconds_text(age)} before"
             self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, standing.request(origin), row, age_s=age)
         await self._check_rules(standing, origin, row, visited)
 
+    def _may_be_lost(self, row: RequestRow) -> bool:
+        """Whether the database may have lost the request for the robots.txt of a page; count it if so.
+
+        A visit that was in flight at the loss, or a robots.txt that was read before it and was valid for a day.
+        """
+        if not any(loss - VISIT_MS <= row.began <= loss + OLDEST_MS for loss in self._losses):
+            return False
+        self._report.unverifiable[Unverifiable.LOST_REQUEST] += 1
+        return True
+
     async def _check_rules(self, standing: Standing, origin: str, row: RequestRow, visited: RequestRow) -> None:
-        if standing.hash is not None:
-            rules = await self._rules_of(standing.hash)
+        rules: Rules | Unverifiable
+        if standing.robots:
+            rules = await self._rules_of(standing.robots)
         else:
-            rules = None if standing.answer is Answer.UNKNOWN else _ALLOW_ALL
-        if rules is None:
-            self._report.unverifiable[Unverifiable.NO_COPY] += 1
+            rules = Unverifiable.NO_COPY if standing.answer is Answer.UNKNOWN else _ALLOW_ALL
+        if isinstance(rules, Unverifiable):
+            self._report.unverifiable[rules] += 1
             return
         self._report.checked[Check.ROBOTS] += 1
         if standing.answer is Answer.NOTHING:
@@ -97,14 +124,18 @@ class RobotsReplay:
             evidence = standing.request(origin), row
             self._report.add(Check.ROBOTS, visited, what, *evidence, line=rule.line, rule=rule.text)
 
-    async def _rules_of(self, hash: int) -> Rules | None:
+    async def _rules_of(self, name: str) -> Rules | Unverifiable:
         try:
-            self._rules.move_to_end(hash)
-            return self._rules[hash]
+            self._rules.move_to_end(name)
+            return self._rules[name]
         except KeyError:
-            body = await self._robots_text(hash)
-        rules = None if body is None else Rules(body)
-        self._rules[hash] = rules
+            body = await self._robots_text(name)
+        rules: Rules | Unverifiable
+        if body is None:
+            rules = Unverifiable.NO_COPY
+        else:
+            rules = Rules(body) if robots_name(body) == name else Unverifiable.OTHER_COPY
+        self._rules[name] = rules
         if len(self._rules) > MAX_RULES:
             self._rules.popitem(last=False)
         return rules

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Set
 from rove.inspect.audit_answers import Answer, RobotsAnswers, Standing
 from rove.model.ledger import RequestKind, RequestRow
 from rove.policy.constants import MAX_ROBOTS_HOPS, VISIT_BUDGET
-from rove.urls.canonical import CrawlUrl, canonical
+from rove.urls.canonical import CrawlUrl, UrlForm
 
 Visits = Callable[[int], AsyncIterator[RequestRow]]
 """Reads all requests to a domain, in order."""
@@ -24,8 +24,9 @@ _BUDGET_MS = round(VISIT_BUDGET * 1000)
 class SharedRobots:
     """Finds the answers of robots.txt files that others redirect to."""
 
-    def __init__(self, visits: Visits) -> None:
+    def __init__(self, visits: Visits, form: UrlForm) -> None:
         self._visits = visits
+        self._form = form
         self._answers: OrderedDict[str, list[Standing]] = OrderedDict()
 
     async def resolve(self, standing: Standing, origin: str, page: RequestRow) -> Standing:
@@ -36,18 +37,18 @@ class SharedRobots:
         """
         until = page.began if page.visit == standing.visit else standing.ended + _BUDGET_MS
         found = await self._leaves(standing, until, standing.hops, frozenset({origin}))
-        wanted = Answer.NO_RULES if standing.hash is None else Answer.RULES
+        wanted = Answer.RULES if standing.robots else Answer.NO_RULES
         for leaf in reversed(found):
-            if leaf.answer is wanted and leaf.hash == standing.hash:
+            if leaf.answer is wanted and leaf.robots == standing.robots:
                 return standing._replace(answer=leaf.answer, ended=min(standing.ended, leaf.ended))
         is_unknown = any(leaf.answer is Answer.UNKNOWN for leaf in found)
-        return standing._replace(answer=Answer.UNKNOWN if is_unknown else Answer.NOTHING, hash=None)
+        return standing._replace(answer=Answer.UNKNOWN if is_unknown else Answer.NOTHING, robots="")
 
     async def _leaves(self, redirect: Standing, until: int, hops: int, passed: Set[str]) -> list[Standing]:
         """Return the answers that a redirect may have found at its target, up to a time."""
-        target = canonical(redirect.target)
+        target = self._form.in_full.canonical(redirect.target)
         assert target is not None, "the target of a shared robots.txt is a URL"
-        no_rules = redirect._replace(answer=Answer.NO_RULES, hash=None)
+        no_rules = redirect._replace(answer=Answer.NO_RULES, robots="")
         if target.origin in passed or hops > MAX_ROBOTS_HOPS:
             return [no_rules]
         leaves: list[Standing] = []

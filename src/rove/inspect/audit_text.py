@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from rove.harmless import one_line
-from rove.humanize import counted, iso_time, utc_text
 from rove.inspect.audit_findings import AuditReport, Check, Finding, Margin, Unverifiable
 from rove.model.ledger import RequestRow
+from rove.notation.harmless import one_line
+from rove.notation.humanize import counted, iso_time, utc_text
 
 MAX_SHOWN = 20
 """Violations of each check that are shown to people."""
@@ -25,7 +25,9 @@ _CHECKED = {
 """What each check counts."""
 _UNVERIFIABLE = {
     Unverifiable.NO_COPY: ("page", "whose robots.txt was read but not stored"),
+    Unverifiable.OTHER_COPY: ("page", "whose stored robots.txt is not the one that was read: the database is damaged"),
     Unverifiable.NO_DELAY: ("gap", "after a visit that was lost before its delay was recorded"),
+    Unverifiable.LOST_REQUEST: ("page", "whose robots.txt was requested before the database lost its last rows"),
 }
 
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from rove.frontier.backends import policy_of
 from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
-from rove.harmless import one_line
-from rove.humanize import counted, seconds_text, utc_text
 from rove.inspect.lookup import url_given
 from rove.inspect.url_facts import UrlFacts
 from rove.model.ledger import DelaySource
 from rove.model.reasons import BlockReason
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
+from rove.notation.harmless import one_line
+from rove.notation.humanize import counted, seconds_text, utc_text
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
 from rove.policy.pacing import pause_after, pause_for_repeats
@@ -29,7 +29,7 @@ from rove.policy.ports import BAD_PORTS, port_of
 from rove.policy.robots import Rule, Rules
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
 from rove.policy.traps import Sign, signs
-from rove.urls.canonical import CrawlUrl
+from rove.urls.canonical import NO_IDS, CrawlUrl
 
 _CAPPED = "its domain has reached --max-pages-per-domain"
 _LEFT_ALONE = "its domain asks for a Crawl-delay of more than a day"
@@ -79,6 +79,8 @@ class Explanation:
     url: CrawlUrl
     ignored: Sequence[str]
     """Parameters of the given URL that its canonical form leaves out."""
+    file_type: str
+    """The URL's extension if links to it are not taken because of that, else ''."""
     trap_signs: Sequence[Sign]
     facts: UrlFacts
     now: float
@@ -112,14 +114,16 @@ def explain_url(given: str, url: CrawlUrl, facts: UrlFacts, *, now: float) -> Ex
     lifted = [exclusion for exclusion in covering if exclusion.lifted_at is not None]
     year = time.gmtime(now).tm_year
     patterns = Exclusions(exclusion.pattern for exclusion in in_force)
-    gate = Gate(patterns, max_depth=facts.settings.max_depth, year=year)
+    file_types = facts.settings.skipped_file_types
+    gate = Gate(patterns, max_depth=facts.settings.max_depth, file_types=file_types, year=year)
     robots = _robots(url, facts.origin)
     verdict, sentence = _answer(url, facts, robots, gate)
-    in_full = url_given(given).text
+    in_full = url_given(given, NO_IDS.in_full).text
     return Explanation(
         given=given,
         url=url,
         ignored=[] if in_full == url.text else facts.settings.ignored_params.names_in(in_full),
+        file_type=file_types.extension(url.text),
         trap_signs=signs(url.text, year),
         facts=facts,
         now=now,
@@ -134,7 +138,7 @@ def explain_url(given: str, url: CrawlUrl, facts: UrlFacts, *, now: float) -> Ex
 
 def _robots(url: CrawlUrl, origin: OriginRecord | None) -> RobotsAnswer:
     """Read a copy of robots.txt even if it has expired."""
-    if origin is None or origin.status is RobotsStatus.UNREACHABLE:
+    if origin is None or origin.status in (RobotsStatus.UNREACHABLE, RobotsStatus.NOT_KEPT):
         return RobotsAnswer(is_allowed=None)
     if origin.status is RobotsStatus.NONE:
         return RobotsAnswer(is_allowed=True)
@@ -279,7 +283,7 @@ def _unknown(url: CrawlUrl, facts: UrlFacts, verdict: Verdict, gate: Gate) -> _A
 
 def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
     """Return why the gate or the frontier would refuse a link from a seed of another site, None if neither would."""
-    admission = gate.admits(url, depth=1, source=url_given(_ANOTHER_SITE))
+    admission = gate.admits(url, depth=1, source=url_given(_ANOTHER_SITE, NO_IDS))
     if isinstance(admission, NotAccepted):
         return admission
     if facts.domain is None or not facts.domain.has_urls:
@@ -311,6 +315,9 @@ def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:
                 f", unless it is a seed or on a page of {url.host} at the same port: "
                 f"port {port_of(url.origin)} is not a usual port of web servers"
             )
+        case NotAccepted.FILE_TYPE:
+            extension = facts.settings.skipped_file_types.extension(url.text)
+            return f", unless it is a seed: links to .{extension} files are not taken"
         case NotAccepted.TRAP:
             return ", unless it is a seed: it looks like a trap"
         case _:

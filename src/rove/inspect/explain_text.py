@@ -8,20 +8,21 @@ from typing import Any
 
 from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
 from rove.frontier.retries import Retry
-from rove.harmless import one_line
-from rove.humanize import counted, iso_time, precise, seconds_text, times, utc_text
 from rove.inspect.explain import Explanation, due_in
 from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.inspect.url_facts import UrlHistory
 from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
+from rove.notation.harmless import one_line
+from rove.notation.humanize import counted, iso_time, precise, seconds_text, times, utc_text
 from rove.policy.traps import REFUSED
 
 _STATUSES = {
     RobotsStatus.RULES: "has rules",
     RobotsStatus.NONE: "there is none: everything is allowed",
     RobotsStatus.UNREACHABLE: "could not be fetched: nothing else is requested until it can",
+    RobotsStatus.NOT_KEPT: "is read at every visit: its domain has had too many different ones to keep them",
 }
 
 
@@ -40,6 +41,7 @@ def _parts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
     yield "domain", [f"{explanation.url.domain_name} (host {explanation.url.host})"]
     yield "excluded", _exclusion(explanation)
     yield "scope", _scope(explanation)
+    yield "file type", _file_type(explanation)
     yield "trap signs", _trap(explanation)
     yield "robots.txt", _robots(explanation)
     yield "delay", _delays(explanation)
@@ -97,6 +99,13 @@ def _scope(explanation: Explanation) -> list[str]:
         is_one = "is" if domain is not None and domain.has_urls else "is not"
         lines.append(f"only domains of the seeds; {explanation.url.domain_name} {is_one} one")
     return lines
+
+
+def _file_type(explanation: Explanation) -> list[str]:
+    """Return no lines for pages."""
+    if not explanation.file_type:
+        return []
+    return [f".{explanation.file_type}: links to such files are not taken (--file-types, --skip-extension)"]
 
 
 def _trap(explanation: Explanation) -> list[str]:
@@ -268,6 +277,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
             "domain_known": facts.domain is not None and facts.domain.has_urls,
         },
         "dropped": list(explanation.ignored),
+        "file_type": explanation.file_type or None,
         "trap": {
             "penalty": explanation.penalty,
             "refused": explanation.penalty >= REFUSED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from rove.errors import UsageError
-from rove.quantities import parse_positive_duration
+from rove.notation.quantities import parse_positive_duration
 
 
 def parse_moment(text: str, *, now: float) -> float:

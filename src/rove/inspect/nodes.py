@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rove.frontier.runs import Participant
-from rove.humanize import counted, seconds_text
+from rove.notation.humanize import counted, seconds_text
 
 GONE_AFTER_SECONDS = 15.0
 """A process that has been silent for this long is taken to be gone; processes report every few seconds."""

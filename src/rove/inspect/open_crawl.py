@@ -10,13 +10,14 @@ from pathlib import Path
 from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
-from rove.frontier.backends import opened_backend, remote_to_read
+from rove.frontier.backends import opened_backend, remote_to_read, saved_form
 from rove.frontier.contract import Catalog, FrontierReader
 from rove.inspect.nodes import runs_elsewhere
 from rove.inspect.pauses import Scope
 from rove.model.instructions import Instructions
 from rove.model.ledger import Content, Location, RequestRow
 from rove.store.reader import WarcReader
+from rove.urls.canonical import UrlForm
 
 CONTENTS_CACHED = 10_000
 """Texts shared by several pages; copies of one text often come together."""
@@ -99,6 +100,10 @@ class Archive:
         saved = await self.catalog.settings()
         assert saved is not None, "a crawl that can be opened has settings"
         return settings_from_json(saved)
+
+    async def form(self) -> UrlForm:
+        """Return the form of the crawl's URLs, by which they are looked up."""
+        return await saved_form(self.catalog)
 
 
 @asynccontextmanager

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
-from rove.humanize import utc_text
 from rove.inspect.lookup import Site
 from rove.inspect.similar_domains import similar_domains
 from rove.model.ledger import RequestRow
 from rove.model.marks import Mark
 from rove.model.outcomes import FailureKind
 from rove.model.reasons import RequestError, is_status_error
+from rove.notation.humanize import utc_text
+from rove.urls.canonical import UrlForm
 
 ANY_ERROR = "any"
 _STATUS_ERROR = re.compile(r"status-[0-9]{3}")
@@ -57,7 +58,7 @@ class PageQuery:
         if self.mark is not None:
             _refuse_unknown("mark", self.mark, {*Mark, *marks})
 
-    async def nothing_found(self, reader: FrontierReader, what: str = "page") -> str:
+    async def nothing_found(self, reader: FrontierReader, form: UrlForm, what: str = "page") -> str:
         """Return a sentence that says that no page was found, and which domain may have been meant."""
         parts = [
             f"of {self.site.name}" if self.site is not None else "",
@@ -68,14 +69,14 @@ class PageQuery:
             f"before {utc_text(self.until)}" if math.isfinite(self.until) else "",
         ]
         sentence = " ".join(["no", what, *filter(None, parts)])
-        return sentence if self.site is None else sentence + await did_you_mean(reader, self.site)
+        return sentence if self.site is None else sentence + await did_you_mean(reader, self.site, form)
 
 
-async def did_you_mean(reader: FrontierReader, site: Site) -> str:
+async def did_you_mean(reader: FrontierReader, site: Site, form: UrlForm) -> str:
     """Return the end of a sentence about a site: which known domains are meant instead; '' if the site is known."""
     if await reader.known_domains([site.id]):
         return ""
-    similar = await similar_domains(reader, site.name)
+    similar = await similar_domains(reader, site.name, form)
     return f"; did you mean {' or '.join(similar)}?" if similar else "; this crawl does not know the domain"
 
 

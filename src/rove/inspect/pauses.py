@@ -10,9 +10,9 @@ from typing import Any
 from rove.datadir import DataDir, Remote
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.frontier.dsn import redacted
-from rove.harmless import one_line
-from rove.humanize import iso_time, utc_text
 from rove.model.instructions import Instruction, Instructions
+from rove.notation.harmless import one_line
+from rove.notation.humanize import iso_time, utc_text
 
 
 class Scope(enum.StrEnum):

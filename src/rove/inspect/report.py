@@ -16,10 +16,10 @@ from rove.config import Settings
 from rove.frontier.contract import FrontierReader
 from rove.frontier.records import DomainRecord, Exclusion
 from rove.inspect.audit_checks import DRIFT, ROUNDING_MS
-from rove.inspect.lookup import Site
+from rove.inspect.lookup import Site, domain_of_site
 from rove.inspect.report_chart import Timeline
 from rove.inspect.request_rows import is_stored, outcome_text
-from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
+from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.policy.exclusions import Exclusions, domain_around
 
 MOST_COPIES = 100
@@ -59,7 +59,8 @@ class RobotsCopy:
 
     url: str
     """The URL that served it."""
-    hash: int
+    name: str
+    """The name of its text."""
     first: float
     """Wall-clock seconds of the first reading."""
     last: float
@@ -114,7 +115,7 @@ class Totals:
         self.gaps = GapSample(max_gaps)
         self.timeline = Timeline()
         self.copies_left_out = 0
-        self._copies: dict[tuple[str, int], RobotsCopy] = {}
+        self._copies: dict[tuple[str, str], RobotsCopy] = {}
         """In the order of their last readings."""
 
     @property
@@ -142,13 +143,13 @@ class Totals:
         self.last = row.started if self.last is None else max(self.last, row.started)
 
     def _add_copy(self, row: RequestRow) -> None:
-        if row.kind is not RequestKind.ROBOTS or row.content_hash is None:
+        if not row.robots:
             return
-        key = (row.url, row.content_hash)
+        key = (row.url, row.robots)
         known = self._copies.pop(key, None)
         self._copies[key] = RobotsCopy(
             url=row.url,
-            hash=row.content_hash,
+            name=row.robots,
             first=row.started if known is None else known.first,
             last=row.started,
             times=1 if known is None else known.times + 1,
@@ -195,7 +196,7 @@ async def read_report(
         site=site,
         made=now,
         settings=settings,
-        domain=await reader.domain(site.id),
+        domain=await domain_of_site(reader, site),
         exclusions=[exclusion for exclusion in exclusions if _touches(exclusion.pattern, site)],
         totals=totals,
     )
@@ -249,4 +250,4 @@ def _visit(rows: Sequence[RequestRow], before: Sequence[RequestRow]) -> SiteVisi
 
 def _touches(pattern: str, site: Site) -> bool:
     """Whether an exclusion covers a site or some of its hosts."""
-    return Exclusions([pattern]).covers_all_of(site.name) or domain_around(pattern) == site.id
+    return Exclusions([pattern]).covers_all_of(site.name) or domain_around(pattern) == site.name

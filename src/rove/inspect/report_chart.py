@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rove.humanize import counted, utc_text
+from rove.notation.humanize import counted, utc_text
 
 MOST_SPANS = 300
 _SHORTEST_SPAN = 1.0

@@ -13,14 +13,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rove.frontier.contract import FrontierReader
-from rove.harmless import one_line
-from rove.humanize import counted, utc_text
 from rove.inspect import report_parts
 from rove.inspect.report import SiteReport, SiteVisit, visits_in
 from rove.inspect.report_chart import as_svg
 from rove.inspect.request_rows import outcome_text
 from rove.inspect.whole_file import whole_file
 from rove.model.ledger import RequestRow
+from rove.notation.harmless import one_line
+from rove.notation.humanize import counted, utc_text
 
 MOST_ROWS = 10_000
 """Each table lists the newest requests, at most this many, so that a browser can show it."""

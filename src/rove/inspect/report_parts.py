@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from rove.frontier.contract import FrontierReader
-from rove.harmless import one_line, whole_text
-from rove.humanize import counted, precise, size_text, utc_text
 from rove.inspect.explain_text import exclusion_text
 from rove.inspect.report import MOST_COPIES, RobotsCopy, SiteReport, SiteVisit
 from rove.inspect.request_rows import DELAY_REASONS, settlement_text
 from rove.model.ledger import RequestRow
+from rove.model.text_hash import robots_name
+from rove.notation.harmless import one_line, whole_text
+from rove.notation.humanize import counted, precise, size_text, utc_text
 from rove.policy.identity import user_agent
 from rove.policy.robots_lines import PRODUCT_TOKEN
 
@@ -117,12 +118,12 @@ class ShownCopy(NamedTuple):
 
 async def shown_copies(report: SiteReport, reader: FrontierReader) -> AsyncIterator[ShownCopy]:
     """Yield the copies of robots.txt; a text that several have is shown once."""
-    shown: dict[int, str] = {}
+    shown: dict[str, str] = {}
     for copy in report.totals.copies:
-        if copy.hash in shown:
-            yield ShownCopy(_copy_title(copy), "", f"the same text as {shown[copy.hash]}")
+        if copy.name in shown:
+            yield ShownCopy(_copy_title(copy), "", f"the same text as {shown[copy.name]}")
             continue
-        shown[copy.hash] = one_line(copy.url)
+        shown[copy.name] = one_line(copy.url)
         yield ShownCopy(_copy_title(copy), *await _robots_text(copy, reader))
 
 
@@ -135,9 +136,11 @@ def _copy_title(copy: RobotsCopy) -> str:
 
 async def _robots_text(copy: RobotsCopy, reader: FrontierReader) -> tuple[str, str]:
     """Return the text of a robots.txt as far as it is shown, and a note about it."""
-    body = await reader.robots_text(copy.hash)
+    body = await reader.robots_text(copy.name)
     if body is None:
         return "", "its text is not stored"
+    if robots_name(body) != copy.name:
+        return "", "the stored text is not the one that was read: the database is damaged"
     text = whole_text(body)
     if not text.strip():
         return "", "it is empty"

@@ -7,13 +7,14 @@ from textwrap import wrap
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
-from rove.harmless import one_line
-from rove.humanize import hash_text, iso_time, utc_text
 from rove.inspect import report_parts
 from rove.inspect.explain_text import exclusion_json
 from rove.inspect.report import RobotsCopy, SiteReport, SiteVisit, visits_in
 from rove.inspect.request_rows import outcome_text, request_json
 from rove.model.ledger import RequestRow
+from rove.model.text_hash import robots_name
+from rove.notation.harmless import one_line
+from rove.notation.humanize import iso_time, utc_text
 from rove.policy.identity import user_agent
 
 
@@ -69,7 +70,7 @@ async def json_records(report: SiteReport, reader: FrontierReader) -> AsyncItera
     """Yield the objects that `report --json` prints: the report, each robots.txt, each visit and its requests."""
     yield _report_json(report)
     for copy in report.totals.copies:
-        yield _copy_json(copy, await reader.robots_text(copy.hash))
+        yield _copy_json(copy, await reader.robots_text(copy.name))
     async for visit in visits_in(reader, report):
         yield _visit_json(visit)
         for row in visit.rows:
@@ -110,11 +111,11 @@ def _copy_json(copy: RobotsCopy, body: bytes | None) -> dict[str, Any]:
     return {
         "record": "robots",
         "url": copy.url,
-        "content_hash": hash_text(copy.hash),
+        "content_hash": copy.name,
         "first": iso_time(copy.first),
         "last": iso_time(copy.last),
         "times": copy.times,
-        "text": None if body is None else body.decode("utf-8", "replace"),
+        "text": None if body is None or robots_name(body) != copy.name else body.decode("utf-8", "replace"),
     }
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rove.humanize import hash_text, iso_time, utc_text
 from rove.inspect.open_crawl import StoredText
 from rove.model.ledger import DelaySource, Location, RequestRow, Settlement
 from rove.model.reasons import status_error
+from rove.notation.humanize import hash_text, iso_time, utc_text
 
 DELAY_REASONS = {
     DelaySource.DELAY: "set by the operator",
     DelaySource.CRAWL_DELAY: "the Crawl-delay of robots.txt",
     DelaySource.RETRY_AFTER: "the Retry-After of its response",
-    DelaySource.BACKOFF: "it answered 429 or 503",
+    DelaySource.BACKOFF: "it answered 429 or 503, or with a bot wall",
     DelaySource.SLOW: "ten times as long as its last response took",
     DelaySource.FAILURES: "it did not answer",
     DelaySource.REPEATS: "its pages repeat earlier texts",
@@ -105,7 +105,7 @@ def _answer_json(row: RequestRow) -> dict[str, Any]:
         "type": row.media_type or None,
         "bytes": row.size,
         "redirect_to": row.target or None,
-        "content_hash": hash_text(row.content_hash),
+        "content_hash": row.robots or hash_text(row.content_hash),
     }
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from rove.frontier.contract import FrontierReader
 from rove.frontier.retries import KnownUrl
-from rove.harmless import one_line
-from rove.humanize import counted
 from rove.model.urls import UrlState
-from rove.urls.canonical import canonical
+from rove.notation.harmless import one_line
+from rove.notation.humanize import counted
+from rove.urls.canonical import UrlForm
 
 MAX_HOPS = 10
 """Redirects that are followed from a seed."""
@@ -53,12 +53,14 @@ class SeedOutcome:
         return self.seed.assume_https and self.seed.reason == "http" + self.seed.url.removeprefix("https")
 
 
-async def outcomes_of(seeds: Sequence[KnownUrl], look_up: LookUp) -> list[SeedOutcome]:
+async def outcomes_of(seeds: Sequence[KnownUrl], look_up: LookUp, form: UrlForm) -> list[SeedOutcome]:
     """Follow the redirects of a slice of seeds."""
     final = {seed.key: seed for seed in seeds}
     passed = {seed.key: {seed.key} for seed in seeds}
     for _ in range(MAX_HOPS):
-        targets = {key: target for key, at in final.items() if (target := _target(at)) and target not in passed[key]}
+        targets = {
+            key: target for key, at in final.items() if (target := _target(at, form)) and target not in passed[key]
+        }
         if not targets:
             break
         known = {url.key: url for url in await look_up(list(set(targets.values())))}
@@ -69,10 +71,12 @@ async def outcomes_of(seeds: Sequence[KnownUrl], look_up: LookUp) -> list[SeedOu
     return [SeedOutcome(seed=seed, final=final[seed.key]) for seed in seeds]
 
 
-async def seed_outcomes(reader: FrontierReader, *, only_failed: bool = False) -> AsyncIterator[SeedOutcome]:
+async def seed_outcomes(
+    reader: FrontierReader, form: UrlForm, *, only_failed: bool = False
+) -> AsyncIterator[SeedOutcome]:
     """Iterate over all seeds, in the order in which they were given."""
     async for seeds in reader.seeds():
-        for outcome in await outcomes_of(seeds, reader.known_urls):
+        for outcome in await outcomes_of(seeds, reader.known_urls, form):
             if outcome.has_failed or not only_failed:
                 yield outcome
 
@@ -82,10 +86,10 @@ def urls_to_retry(outcomes: Iterable[SeedOutcome]) -> list[KnownUrl]:
     return list({url.key: url for outcome in outcomes for url in outcome.to_retry()}.values())
 
 
-def _target(url: KnownUrl) -> tuple[int, int] | None:
+def _target(url: KnownUrl, form: UrlForm) -> tuple[int, int] | None:
     if url.state is not UrlState.REDIRECTED:
         return None
-    target = canonical(url.reason)
+    target = form.in_full.canonical(url.reason)
     return None if target is None else (target.domain, target.fingerprint)
 
 

@@ -10,6 +10,7 @@ import string
 from collections.abc import Iterator
 
 from rove.frontier.contract import FrontierReader
+from rove.urls.canonical import UrlForm
 from rove.urls.domain import domain_of
 
 MOST_SUGGESTED = 3
@@ -37,11 +38,12 @@ _ENDINGS = (
 )
 
 
-async def similar_domains(reader: FrontierReader, name: str) -> list[str]:
+async def similar_domains(reader: FrontierReader, name: str, form: UrlForm) -> list[str]:
     """Return known domains whose names differ from this one by a typing error or the ending, likeliest first."""
     if len(name) > LONGEST_NAME:
         return []
-    ids = {candidate: domain_of(candidate)[1] for candidate in dict.fromkeys(_candidates(name)) if candidate != name}
+    candidates = [candidate for candidate in dict.fromkeys(_candidates(name)) if candidate != name]
+    ids = {candidate: form.domain_id(domain_of(candidate)) for candidate in candidates}
     known = await reader.known_domains(ids.values())
     return [candidate for candidate, id in ids.items() if id in known][:MOST_SUGGESTED]
 

@@ -10,7 +10,6 @@ from typing import Any
 from rove.frontier.contract import FrontierReader
 from rove.frontier.retries import Retry
 from rove.frontier.runs import crawled_seconds
-from rove.humanize import counted, seconds_text, size_text, utc_text
 from rove.inspect.explain_text import retry_json, retry_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.inspect.pauses import Scope, pause_json, pause_text, pauses_in_force
@@ -19,6 +18,8 @@ from rove.model.instructions import Instruction, Instructions
 from rove.model.ledger import RequestKind
 from rove.model.request_counts import KIND_NAMES, RequestCounts, WithoutContent
 from rove.model.urls import UrlState
+from rove.notation.humanize import counted, seconds_text, size_text, utc_text
+from rove.policy.concurrency import held_by_text
 
 WITHOUT_CONTENT_TEXTS = {
     WithoutContent.NO_ROBOTS: "found no robots.txt",
@@ -42,6 +43,12 @@ class Status:
     pauses: Mapping[Scope, Instruction] = field(default_factory=dict)
     """The pauses in force."""
     retries: Sequence[Retry] = ()
+    in_flight: int = 0
+    """Visits in flight at the last sign of life of each process."""
+    at_once: int = 0
+    """How many visits may be in flight."""
+    held_by: Mapping[str, int] = field(default_factory=dict)
+    """Why not more (policy.concurrency.HeldBy): the number of processes for each reason."""
 
 
 async def read_status(
@@ -60,7 +67,8 @@ async def read_status(
     running = in_use or runs_elsewhere(participants)
     elapsed = crawled_seconds(runs)
     average = counts.pages / elapsed if elapsed > 0 else 0.0
-    current = sum(process.pages_per_second for process in participants if is_alive(process))
+    alive = [process for process in participants if running and is_alive(process)]
+    current = sum(process.pages_per_second for process in alive)
     return Status(
         running=running,
         since=runs[0].started if runs else None,
@@ -69,6 +77,9 @@ async def read_status(
         counts=counts,
         pauses=pauses_in_force(told or {}),
         retries=retries,
+        in_flight=sum(process.in_flight for process in alive),
+        at_once=sum(process.at_once for process in alive),
+        held_by=Counter(process.held_by for process in alive if process.held_by),
     )
 
 
@@ -86,6 +97,9 @@ def as_json(status: Status) -> dict[str, Any]:
         "pages_per_s": round(status.rate, 2),
         "bytes": counts.bytes,
         "requests": counts.requests,
+        "in_flight": status.in_flight,
+        "in_flight_at_most": status.at_once,
+        "in_flight_held_by": dict(status.held_by),
         "urls": {state.name.lower(): counts.urls[state] for state in UrlState},
         "domains": dict(counts.domains),
         "not_accepted": dict(counts.not_accepted),
@@ -116,6 +130,9 @@ def as_lines(status: Status) -> list[str]:
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
+    if status.at_once:
+        at_most = f"at most {status.at_once:,}: {held_by_text(status.held_by)}"
+        lines.append(f"{'in flight':<11}{counted(status.in_flight, 'fetch', 'fetches')}, {at_most}")
     lines += _request_lines(counts.request_counts)
     if counts.without_request:
         without = _largest_first(counts.without_request)

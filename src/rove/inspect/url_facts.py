@@ -10,12 +10,12 @@ from rove.config import Settings
 from rove.frontier.contract import FrontierReader
 from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
 from rove.frontier.retries import Retry
+from rove.inspect.lookup import domain_of_site, record_of, site_of
 from rove.inspect.request_rows import is_stored
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.reasons import RequestError
 from rove.model.visits import OriginRecord
-from rove.policy.robots_redirect import robots_fingerprint
-from rove.urls.canonical import CrawlUrl
+from rove.urls.canonical import CrawlUrl, UrlForm
 
 HISTORY_SHOWN = 20
 
@@ -72,6 +72,7 @@ class UrlFacts:
 async def read_url_facts(
     reader: FrontierReader,
     url: CrawlUrl,
+    form: UrlForm,
     *,
     settings: Settings,
     exclusions: Sequence[Exclusion],
@@ -79,14 +80,14 @@ async def read_url_facts(
     is_running: bool,
 ) -> UrlFacts:
     """Read all records about a URL from the frontier; `retries` are all of the crawl."""
-    record, history = await reader.url(url.domain, url.fingerprint), await _history(reader, url)
+    record, history = await record_of(reader, url), await _history(reader, url)
     origins = await reader.origins([(url.domain, url.origin)])
     return UrlFacts(
         settings=settings,
         record=record,
-        domain=await reader.domain(url.domain),
+        domain=await domain_of_site(reader, site_of(url)),
         origin=origins[0] if origins else None,
-        wanted_robots=await reader.url(url.domain, robots_fingerprint(url.origin)),
+        wanted_robots=await reader.url(url.domain, form.robots_fingerprint(url.origin)),
         exclusions=exclusions,
         history=history,
         is_running=is_running,

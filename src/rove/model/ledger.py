@@ -25,7 +25,7 @@ class DelaySource(enum.StrEnum):
     CRAWL_DELAY = "crawl-delay"
     RETRY_AFTER = "retry-after"
     BACKOFF = "backoff"
-    """The domain responded with 429 or 503 without a Retry-After."""
+    """The domain responded with 429 or 503 without a Retry-After, or with a bot wall."""
     SLOW = "slow"
     """Ten times its last response time."""
     FAILURES = "failures"
@@ -107,7 +107,9 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes of body received."""
     truncated: bool = False
     content_hash: int | None = None
-    """The hash of the page's text. For a robots.txt, the key of its stored copy."""
+    """The hash of the page's text."""
+    robots: str = ""
+    """For a robots.txt: the name of the text that is in force after this request; '' if there is none."""
     target: str = ""
     title: str = ""
     text: Location | None = None

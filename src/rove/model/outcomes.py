@@ -33,8 +33,7 @@ class FailureKind(enum.StrEnum):
     ENCODING = "encoding"
     ABORTED = "aborted"
     BUSY = "busy"
-    """This process could not make the request: its other connections used all slots of the address (--per-ip), or
-    files, ports or memory ran out."""
+    """This process could not make the request: files, ports or memory ran out."""
 
 
 TEMPORARY_FAILURES = frozenset(
@@ -68,7 +67,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     """The IP address of the server."""
     waited: float = 0.0
-    """Seconds that do not count against the server: for a free slot at its address, for memory, and event-loop lag."""
+    """Seconds that do not count against the server: for memory, and event-loop lag."""
     marks: tuple[str, ...] = ()
     """Names of what was cut, dropped or doubtful."""
 

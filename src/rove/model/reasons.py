@@ -31,9 +31,17 @@ class FailReason(enum.StrEnum):
     REDIRECT_LOOP = "redirect loop"
     HTTP_LEADS_TO_HTTPS = "https cannot be reached, and http leads to it"
     HTTP_LEADS_ELSEWHERE = "https cannot be reached, and http leads elsewhere"
-    TOO_COMPLEX = "too complex to be read"
-    NOT_READ_IN_TIME = "could not be read in time"
+    CHALLENGED = "challenged"
+    """A bot wall came instead of the page."""
     INTERNAL_ERROR = "internal error"
+    DAMAGED = "damaged"
+    """Its row in the frontier is damaged."""
+    KILLS_PROCESS = "kills the process that reads it"
+    """Processes that read nothing else died each time that they read it."""
+
+
+SUSPECTED = "a process died while it read this"
+"""The reason of a pending URL that is tried alone next."""
 
 
 def refused_status(status: int) -> str:
@@ -56,15 +64,12 @@ def robots_unreachable(failure: str) -> str:
     return f"{_ROBOTS}{failure}"
 
 
-def lost_with_process(times: int) -> str:
-    """Return the reason of a URL whose process died each time that it was fetched."""
-    return f"lost {times} times with the process that fetched it"
-
-
 class RequestError(enum.StrEnum):
     """Why a request brought no page, apart from `FailureKind` and error statuses."""
 
     WRONG_TYPE = "wrong-type"
+    CHALLENGED = "challenged"
+    """The response was a bot wall, with a status of success."""
     LOST = "lost"
     """Its process was killed before it ended."""
 
@@ -109,4 +114,6 @@ class NoRequestReason(enum.StrEnum):
     BLOCKED = "blocked"
     """All URLs looked at were blocked."""
     DEFERRED = "deferred"
+    NO_ROOM = "no-room"
+    """As many visits as are allowed were at its address, or at addresses beside it."""
     GIVEN_BACK = "given-back"

@@ -34,6 +34,8 @@ class NewUrl(NamedTuple):
     """The host whose URLs this sitemap may list; '' for a page."""
     penalty: int = 0
     """Levels of depth added to the URL's priority because it looks like a trap."""
+    is_foreign: bool = False
+    """Another domain names the URL. Without this its own domain names it, or a seed does."""
 
 
 class PendingUrl(NamedTuple):
@@ -61,5 +63,13 @@ class NotAccepted(enum.StrEnum):
     REDIRECTS = "too-many-redirects"
     PORT = "port"
     TRAP = "trap"
+    FILE_TYPE = "file-type"
+    """Its path ends in an extension of files that hold no page."""
     BUDGET = "budget"
     """Its domain has more pending URLs than can be visited before the crawl ends."""
+    NEW_DOMAINS = "new-domains"
+    """Its domain is new, and the page that links to it, or the page's domain, has brought enough new domains."""
+    ADDRESS_GROUP = "address-group"
+    """It is at a new address, and the crawl has enough addresses of the same network."""
+    COLLISION = "collision"
+    """Its domain has the id of another domain."""

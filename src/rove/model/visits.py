@@ -85,7 +85,8 @@ class VisitResult(Record, frozen=True, kw_only=True, gc=False):
     """Links that may not enter the frontier, counted by reason."""
     pace: Pace = Pace()
     pause: float = 0.0
-    """Seconds to leave the domain alone after the visit, because its responses ask for it."""
+    """Seconds to leave the domain alone after the visit, because its responses ask for it; after a visit without a
+    request, because there was no room at its address."""
     pause_from: DelaySource = DelaySource.DELAY
     contents: Sequence[Content] = ()
     """Locations of page texts that the frontier does not know yet."""
@@ -95,6 +96,8 @@ class VisitResult(Record, frozen=True, kw_only=True, gc=False):
         """Why no request was made; None if one was."""
         if self.requested:
             return None
+        if self.pause:
+            return NoRequestReason.NO_ROOM
         if self.settled:
             return NoRequestReason.BLOCKED
         return NoRequestReason.DEFERRED if self.deferred else NoRequestReason.GIVEN_BACK
@@ -106,6 +109,8 @@ class RobotsStatus(enum.StrEnum):
     RULES = "rules"
     NONE = "none"
     UNREACHABLE = "unreachable"
+    NOT_KEPT = "not kept"
+    """It was read, but its domain has stored too many texts. It is read again before the next page."""
 
 
 class OriginRecord(Record, frozen=True, kw_only=True, gc=False):

@@ -1,7 +1,8 @@
 """Finds the character encoding of a body as browsers do, and decodes it.
 
-In this order: byte order mark, charset in the header, declaration in the page, UTF-8 if the bytes are valid UTF-8, a
-guess, windows-1252. Unknown labels are ignored, and wrong ones give replacement characters, so no page raises an error.
+In this order: byte order mark, charset in the header, declaration at the start of the page, UTF-8 if the bytes are
+valid UTF-8, a declaration further down, a guess, windows-1252. Unknown labels are ignored, and wrong ones give
+replacement characters, so no page raises an error.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import codecs
 import re
 
 from rove.parse.detect import guess
-from rove.parse.labels import CODECS, encoding_named
+from rove.parse.labels import encoding_named
+from rove.parse.whatwg import decode_as
 
 FALLBACK = "windows-1252"
 
@@ -34,23 +36,10 @@ _META_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';,]+)""")
 _XML_ENCODING = re.compile(rb"""\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"'>]+)""")
 
 
-def decode(body: bytes, content_type: str | None) -> str:
-    """Decode a body."""
+def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
+    """Decode a body; also return the name of its encoding."""
     name, start = identify(body, content_type)
-    return body[start:].decode(CODECS[name], "replace")
-
-
-def to_utf8(body: bytes, content_type: str | None) -> bytes:
-    """Convert a body to UTF-8 without a byte order mark.
-
-    A body labelled UTF-8 is not checked: the HTML parser accepts invalid bytes, and decoding and encoding them again
-    would cost half as much as parsing.
-    """
-    name, start = identify(body, content_type)
-    raw = body[start:]
-    if name != "utf-8":
-        raw = raw.decode(CODECS[name], "replace").encode("utf-8", "replace")
-    return raw
+    return decode_as(name, body[start:] if start else body), name
 
 
 def identify(body: bytes, content_type: str | None) -> tuple[str, int]:
@@ -74,13 +63,18 @@ def _declared(body: bytes) -> str | None:
         if body.startswith(start):
             return wide
     head = body[:_PRESCAN].lower()
+    declaration = _XML_ENCODING.match(head)
+    return _declared_by_meta(head) or (_as_declared(declaration.group(1)) if declaration else None)
+
+
+def _declared_by_meta(head: bytes) -> str | None:
+    """Return the encoding that the first <meta> with a known one declares in a piece of a page, in lower case."""
     if b"charset" in head:
         for meta in _META.finditer(_COMMENT.sub(b"", head)):
             name = _as_declared(_meta_label(meta.group(1)))
             if name is not None:
                 return name
-    declaration = _XML_ENCODING.match(head)
-    return _as_declared(declaration.group(1)) if declaration else None
+    return None
 
 
 def _meta_label(tag: bytes) -> bytes:
@@ -108,7 +102,8 @@ def _inferred(body: bytes) -> str:
         # A truncated character at the end is fine, because long bodies are cut.
         codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError as error:
-        return guess(_sample(body, error.start)) or FALLBACK
+        # A page that declares UTF-8 so late has other bytes all the same.
+        return _declared_by_meta(body.lower()) or guess(_sample(body, error.start)) or FALLBACK
     return "utf-8"
 
 

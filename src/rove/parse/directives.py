@@ -25,7 +25,7 @@ _RESTRICTIONS = ("noindex", "nofollow", "none", "unavailable_after")
 """A value without any of these restricts nothing, so most values need not be read."""
 
 # These expect lower-case text. Quantifiers are bounded or possessive, so that matching takes linear time.
-_LIMIT = re.compile(r"max-[a-z-]{1,40}+\s{0,9}+[:=]\s{0,9}+[^\s,;]*+")
+_LIMIT = re.compile(r"max-[a-z-]{1,40}+\s{0,9}+[:=]\s{0,9}+[^\s,;/]*+")
 """A rule with a value. The `none` in `max-image-preview: none` is not the rule `none`."""
 _DATE = r"""
     (?: (?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?,?\s{0,9} )?
@@ -48,7 +48,8 @@ _UNAVAILABLE = re.compile(
 )
 _AGENT = re.compile(r"\s*+(\*|\d*[a-z][^\s:/]*+(?: [a-z][^\s:/]*+)*+)(?:/[^\s:]*+)?\s*+:")
 """A robot's name, which may have several words or a version. The rest of an unreadable date does not match."""
-_SEPARATORS = re.compile(r"[\s,;:=]+")
+_SEPARATORS = re.compile(r"[\s,;:=/]+")
+_QUOTES = str.maketrans(dict.fromkeys("\"'`“”„‘’", " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _directives(words: set[str]) -> Directives:
 
 
 def _restricting(values: Iterable[str]) -> Iterator[str]:
-    """Yield the values that may restrict something, in lower case, up to MAX_LENGTH in total."""
+    """Yield the values that may restrict something, in lower case and without quotes, up to MAX_LENGTH in total."""
     left = MAX_LENGTH
     for value in values:
         if left <= 0:
@@ -97,7 +98,7 @@ def _restricting(values: Iterable[str]) -> Iterator[str]:
         text = value[:left].lower()
         left -= len(text) + 1
         if any(word in text for word in _RESTRICTIONS):
-            yield text
+            yield text.translate(_QUOTES)
 
 
 def _without_values(text: str, now: float) -> str:

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from rove.parse.queries import escape_query, needs_escapes
 from rove.policy.constants import DEFAULT_MAX_LINKS
-from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, LinkBase, canonical, parse_base
-from rove.urls.ignored_params import IgnoredParams
+from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, LinkBase, UrlForm, parse_base
 
+_MAX_ESCAPED = 50_000
+"""Characters of hrefs per page whose queries are escaped in its encoding, which takes a microsecond each."""
 _MAX_UNUSABLE = 3_000
 """Distinct hrefs that are examined beyond the limit. Bounds the time if most of them are unusable."""
 
@@ -51,34 +53,43 @@ def resolve(
     *,
     url: str,
     base_href: str | None = None,
+    form: UrlForm,
     limit: int = DEFAULT_MAX_LINKS,
-    ignored: IgnoredParams | None = None,
+    encoding: str = "utf-8",
 ) -> tuple[tuple[CrawlUrl, ...], bool]:
-    """Return the distinct URLs of a page's hrefs, in order and without the page itself, and whether some were cut."""
-    page = canonical(url, None, ignored)
-    own = None if page is None else page.fingerprint
-    base = LinkBase(parse_base(url), page, ignored)
-    if base_href is not None and (moved := canonical(base_href, parse_base(url))) is not None:
-        base = LinkBase(parse_base(moved.text), moved, ignored)
-    links: dict[int, CrawlUrl] = {}
-    candidates = _candidates(hrefs)
+    """Return the distinct URLs of a page's hrefs, in order and without the page itself, and whether some were cut.
+
+    `encoding` is that of the page.
+    """
+    page = form.canonical(url)
+    own = None if page is None else page.text
+    base = LinkBase(form, parse_base(url), page)
+    if base_href is not None and (moved := form.in_full.canonical(base_href, parse_base(url))) is not None:
+        base = LinkBase(form, parse_base(moved.text), moved)
+    links: dict[str, CrawlUrl] = {}
+    # A fragment alone leads to the base, which need not be the page.
+    candidates = _candidates(hrefs, skipped="" if base_href is None else None)
     if limit:
         join = base.join
+        escapable = _MAX_ESCAPED if needs_escapes(encoding) else 0
         for href in islice(candidates, limit + _MAX_UNUSABLE):
+            if escapable > 0 and "?" in href and not href.isascii():
+                escapable -= len(href)
+                href = escape_query(href, encoding)
             link = join(href)
             if link is None:
                 continue
-            fingerprint = link.fingerprint
-            if fingerprint != own and fingerprint not in links:
-                links[fingerprint] = link
+            text = link.text
+            if text != own and text not in links:
+                links[text] = link
                 if len(links) == limit:
                     break
     return tuple(links.values()), next(candidates, None) is not None
 
 
-def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
-    """Yield the distinct hrefs, without fragments, that may lead to another page."""
-    seen = {""}
+def _candidates(hrefs: Iterable[str], *, skipped: str | None) -> Iterator[str]:
+    """Yield the distinct hrefs, without fragments, that may lead to another page; leave `skipped` out."""
+    seen = {skipped}
     for href in dict.fromkeys(hrefs):
         if len(href) > _LONG and _escaped_length(href) > MAX_URL_LENGTH + _LONG:
             continue

@@ -1,8 +1,9 @@
-"""The text of a page, cleaned for use in data sets: whole lines, single spaces, nothing unprintable.
+"""The text of a page, cleaned for use in data sets: whole lines, single spaces, nothing invisible.
 
 Blocks are on lines of their own. Inside a line, white space is collapsed as in a browser, non-breaking spaces become
-spaces, and control characters are removed. No line is empty. No line starts or ends with white space, except for the
-indent of preformatted text. A page has thousands of words, so there is no loop over words.
+spaces, and control characters, soft hyphens and other invisible characters are removed. No line is empty. No line
+starts or ends with white space, except for the indent of preformatted text. A page has thousands of words, so there is
+no loop over words.
 """
 
 from __future__ import annotations
@@ -24,6 +25,15 @@ _ASCII_CONTROLS = bytes(
 _C1_LEAD = b"\xc2"
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
 _RUN = re.compile("  +")
+_LINE_ENDS = "\u2028\u2029"
+_INVISIBLE = "\xad\ufeff\u2060"
+"""Characters inside words that nobody sees: soft hyphens, and marks that forbid a line break."""
+_WORD_BREAK = "\u200b"
+"""The zero width space. In scripts without spaces it separates words; elsewhere it breaks them."""
+_WITHOUT_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
+"""Thai, Lao, Myanmar and Khmer."""
+_WORD_BREAKS = re.compile(rf"(?<=([{_WITHOUT_SPACES}])){_WORD_BREAK}+(?=[{_WITHOUT_SPACES}])|{_WORD_BREAK}+")
+"""The group matches if the break separates words."""
 
 
 def tidy(text: str) -> bytes:
@@ -31,6 +41,7 @@ def tidy(text: str) -> bytes:
     # Control characters are rare. Searching the encoded result for them is cheaper than always removing them first.
     for blank in _BLANKS:
         text = text.replace(blank, " ")
+    text = _without_invisible(text)
     try:
         tidied = _lines(text).encode()
     except UnicodeEncodeError:
@@ -39,6 +50,16 @@ def tidy(text: str) -> bytes:
         if not _has_controls(tidied):
             return tidied
     return _lines(_without_controls(text)).encode()
+
+
+def _without_invisible(text: str) -> str:
+    for invisible in _INVISIBLE:
+        text = text.replace(invisible, "")
+    if text.isascii():
+        return text
+    for line_end in _LINE_ENDS:
+        text = text.replace(line_end, BREAK)
+    return _WORD_BREAKS.sub(lambda found: _WORD_BREAK if found[1] else "", text) if _WORD_BREAK in text else text
 
 
 def _lines(text: str) -> str:

@@ -12,8 +12,14 @@ VISIT_BUDGET = 180.0
 MAX_REQUESTS_PER_VISIT = 8
 DEFAULT_REDIRECT_HOPS = 3
 """Redirects inside a domain that a visit follows immediately."""
+DEFAULT_PER_IP = 10
+"""Visits to one IP address at a time."""
+DEFAULT_PER_IP_RATE = 10.0
+"""Visits to one IP address that begin in a second."""
 DEFAULT_MAX_LINKS = 2_000
 """Links taken from one page."""
+DEFAULT_MAX_PARSED_SIZE = 2 << 20
+"""Bytes that are read of one page. The HTML parser cannot be interrupted, so this bounds the time that it takes."""
 MAX_ROBOTS_HOPS = 5
 """Redirects followed for one robots.txt; RFC 9309, section 2.3.1.2, asks for at least five."""
 MAX_REDIRECT_CHAIN = 20

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 
 from rove.errors import UsageError
-from rove.urls.canonical import canonical
+from rove.urls.canonical import plain_url
 from rove.urls.domain import domain_of, is_address, is_within_domain
 
 _NO_PATTERN = re.compile(r"[\x00-\x20\x7f]|^=?/")
@@ -52,7 +52,7 @@ class Exclusions:
 
     def covers_url(self, text: str) -> bool:
         """Whether the host of a URL is excluded."""
-        url = canonical(text)
+        url = plain_url(text)
         return url is not None and self.covers(url.host)
 
     def covering(self, host: str) -> str | None:
@@ -91,7 +91,7 @@ def parse_pattern(text: str) -> str:
         return given
     is_exact = given.startswith("=")
     host = given.removeprefix("=")
-    url = canonical(host if "://" in host else f"http://{host}")
+    url = plain_url(host if "://" in host else f"http://{host}")
     if url is None or _NO_PATTERN.search(given) or not (is_address(url.host) or _HOST.fullmatch(url.host)):
         raise UsageError(f"{text!r} is not a domain")
     return f"={url.host}" if is_exact else url.host
@@ -116,25 +116,20 @@ def is_public_suffix(pattern: str) -> bool:
     return not pattern.startswith("=") and "*" not in pattern and domain_around(pattern) is None
 
 
-def whole_domains(patterns: Iterable[str]) -> dict[int, str]:
-    """Return the registrable domains that patterns exclude by name, by their ids."""
-    domains = {}
-    for pattern in patterns:
-        if not pattern.startswith("=") and "*" not in pattern:
-            name, domain = domain_of(pattern)
-            if name == pattern:
-                domains[domain] = name
-    return domains
+def whole_domains(patterns: Iterable[str]) -> list[str]:
+    """Return the registrable domains that patterns exclude by name, each once."""
+    plain = (pattern for pattern in patterns if not pattern.startswith("=") and "*" not in pattern)
+    return list(dict.fromkeys(pattern for pattern in plain if domain_of(pattern) == pattern))
 
 
-def domain_around(pattern: str) -> int | None:
+def domain_around(pattern: str) -> str | None:
     """Return the domain that contains all hosts of a pattern; None if they may be in any domain."""
     host = pattern.removeprefix("=").rpartition("*")[2]
     if "*" in pattern:
         _, dot, host = host.partition(".")
         if not dot or is_address(host):
             return None
-    return domain_of(host)[1] if is_within_domain(host) else None
+    return domain_of(host) if is_within_domain(host) else None
 
 
 def _glob(pattern: str) -> re.Pattern[str]:

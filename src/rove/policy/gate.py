@@ -1,12 +1,12 @@
 """Decides, without I/O, whether a URL may enter the frontier and whether it may be requested now.
 
-Exclusions, scope, ports, trap signs and robots.txt come together here. The decisions are values, which the visit acts
-upon and `rove explain` renders.
+Exclusions, scope, ports, file types, trap signs and robots.txt come together here. The decisions are values, which the
+visit acts upon and `rove explain` renders.
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Collection, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,6 +16,7 @@ from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy import ports
 from rove.policy.constants import MAX_REDIRECT_CHAIN
 from rove.policy.exclusions import Exclusions
+from rove.policy.file_types import FileTypes, file_types_with
 from rove.policy.retry import keeps_failing
 from rove.policy.robots import rules_of
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
@@ -55,11 +56,23 @@ Verdict = Allowed | Blocked | NeedsRobots | Held
 class Gate:
     """Makes the decisions of one crawl."""
 
-    def __init__(self, exclusions: Exclusions, *, max_depth: int | None = None, year: int | None = None) -> None:
-        """`year` is the current one, with which calendar URLs are compared; None reads the clock."""
+    def __init__(
+        self,
+        exclusions: Exclusions,
+        *,
+        max_depth: int | None = None,
+        file_types: FileTypes | None = None,
+        year: int | None = None,
+    ) -> None:
+        """Make the gate of a crawl.
+
+        `file_types` are those whose links are not taken; None means the built-in ones. `year` is the current one, with
+        which calendar URLs are compared; None reads the clock.
+        """
         self.exclusions = exclusions
         """May be replaced while the crawl runs."""
         self._max_depth = max_depth
+        self._file_types = file_types_with(()) if file_types is None else file_types
         self._year = datetime.now(UTC).year if year is None else year
 
     def may_lead(self, target: CrawlUrl, source: CrawlUrl) -> bool:
@@ -80,37 +93,52 @@ class Gate:
             return NotAccepted.PORT
         return None
 
-    def admits(self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None) -> int | NotAccepted:
+    def admits(
+        self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None, any_file: bool = False
+    ) -> int | NotAccepted:
         """Return the trap penalty with which a linked URL may enter the frontier, or why it may not.
 
-        For seeds use `refuses`: a URL that a person names is not a trap.
+        `any_file` admits all types of files. For seeds use `refuses`: a URL that a person names is neither a trap nor a
+        file that holds no page.
         """
         refusal = self.refuses(url, depth=depth, hops=hops, source=source)
         if refusal is not None:
             return refusal
+        if not any_file and self._file_types.extension(url.text):
+            return NotAccepted.FILE_TYPE
         cost = penalty(url.text, self._year)
         return cost if cost < REFUSED else NotAccepted.TRAP
 
     def admitted(
-        self, links: Sequence[CrawlUrl], *, depth: int, source: CrawlUrl, refused: MutableMapping[str, int]
+        self,
+        links: Sequence[CrawlUrl],
+        *,
+        depth: int,
+        source: CrawlUrl,
+        own_domains: Collection[int],
+        refused: MutableMapping[str, int],
     ) -> list[NewUrl]:
         """Return the links of a page that may enter the frontier; count the reasons of the others in `refused`.
 
-        Decides like `admits`, but in one pass: a page has sixty links, most of them to a few origins.
+        Links to other domains than `own_domains` are foreign. Decides like `admits`, but in one pass: a page has sixty
+        links, most of them to a few origins.
         """
         new_urls: list[NewUrl] = []
         refusals: dict[str, NotAccepted | None] = {}
-        year = self._year
+        year, extension = self._year, self._file_types.extension
         for link in links:
-            origin = link.origin
+            text, origin = link.text, link.origin
             if origin in refusals:
                 refusal = refusals[origin]
             else:
                 refusal = refusals[origin] = self.refuses(link, depth=depth, source=source)
-            if refusal is None:
-                cost = penalty(link.text, year)
+            if refusal is None and extension(text):
+                refusal = NotAccepted.FILE_TYPE
+            elif refusal is None:
+                cost = penalty(text, year)
                 if cost < REFUSED:
-                    new_urls.append(link.new_url(depth=depth, penalty=cost))
+                    is_foreign = link.domain not in own_domains
+                    new_urls.append(link.new_url(depth=depth, penalty=cost, is_foreign=is_foreign))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1
@@ -130,7 +158,7 @@ class Gate:
         if origin is None or origin.valid_for <= 0:
             return NeedsRobots()
         match origin.status:
-            case RobotsStatus.UNREACHABLE:
+            case RobotsStatus.UNREACHABLE | RobotsStatus.NOT_KEPT:
                 return Held(origin.valid_for, keeps_failing(origin.failures))
             case RobotsStatus.NONE:
                 return Allowed()

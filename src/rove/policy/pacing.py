@@ -3,8 +3,8 @@
 The operator's delay and the Crawl-delay of robots.txt are the minimum; these rules can only lengthen it
 (docs/politeness.md explains them). The frontier enforces the result: `lease` and `close_leases` in its queries.sql.
 
-- After 429 or 503, rove obeys a Retry-After of up to a day. Without one the delay doubles, up to an hour, and halves
-  again after each visit without either status.
+- After 429 or 503, rove obeys a Retry-After of up to a day. Without one, and after a bot wall, the delay doubles, up to
+  an hour, and halves again after each visit without any of them.
 - rove leaves a domain alone for at least ten times as long as its last answer took.
 - A domain that does not answer at all is visited less and less often, and given up after ten visits in a row.
 - A domain whose pages keep repeating texts that it has already served is visited less often.
@@ -22,6 +22,7 @@ from rove.model.ledger import DelaySource
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
+from rove.policy.challenges import is_challenge
 from rove.policy.constants import DAY, LEAST_DELAY, OVERLOADED
 from rove.policy.http_date import parse_http_date
 from rove.policy.retry import growing_wait
@@ -62,6 +63,7 @@ class Answers:
 
     has_answered: bool = False
     is_overloaded: bool = False
+    """It responded with 429, 503 or a bot wall."""
     retry_after: float | None = None
     """The longest Retry-After of the visit in seconds."""
     last_seconds: float = 0.0
@@ -75,6 +77,8 @@ class Answers:
 
     def note(self, outcome: Outcome, seconds: float) -> None:
         """Take one more request into account."""
+        if not isinstance(outcome, Failed) and is_challenge(outcome.response):
+            self.is_overloaded = True
         match outcome:
             case Fetched() | Redirected() | WrongType():
                 self._answered(seconds - outcome.response.waited)

@@ -11,9 +11,10 @@ a `$` inside a rule, match `%2A` and `%24` (section 2.2.3).
 
 Where the RFC leaves room or is silent, rove reads what the author most likely meant:
 
-- Common slips count: a missing colon, `Dissallow`, `User agent`, no-break spaces. Other keys never do, however they
-  begin: `AllowAITraining: /` allows nothing.
+- Common slips count: a missing colon, `Dissallow`, `User agent`, no-break spaces in UTF-8 or Latin-1. Other keys never
+  do, however they begin: `AllowAITraining: /` allows nothing.
 - `rove/1.0` is our product token with a version; `rover`, `rove2` and `rove-images` are other crawlers.
+- `User-agent: other, rove` names both, and `*rove*` names rove. A `*` in any other place, as in `*bot*`, means nothing.
 - A rule may begin with `*`. A rule that begins with neither `*` nor `/` matches nothing.
 - UTF-16 is decoded, NULs are ignored, and bytes that are not UTF-8 stand for themselves.
 - Of a file over MAX_ROBOTS_BYTES only whole lines count, because half a rule forbids or allows too much.

@@ -31,6 +31,8 @@ PLAIN = r"[\w\-.~:/?\[\]@!&'()+,;=]"
 """Characters that a rule and a URL spell alike; neither `*` nor `$`."""
 
 _SLICE = 8 * 1024
+_LONGEST_LIST = 8 * 1024
+"""Characters that are read of a list of agents."""
 _ENDLESS_DELAY = 10 * MAX_CRAWL_DELAY
 """Longer delays are cut to this, so that they can be stored."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -41,8 +43,8 @@ _MARKUP = re.compile(
     r"      | svg|rss|feed|urlset|sitemapindex ) [\s/>] )",
     re.IGNORECASE | re.ASCII | re.DOTALL | re.VERBOSE,
 )
-_BLANKS = r"(?:[ \t\v\f]|\xc2\xa0|\xef\xbb\xbf)*+"
-"""Includes no-break spaces and byte order marks in UTF-8, because the text is decoded as latin-1."""
+_BLANKS = r"(?:[ \t\v\f\xa0]|\xc2\xa0|\xef\xbb\xbf)*+"
+"""Includes no-break spaces, in Latin-1 and UTF-8, and byte order marks, because the text is decoded as latin-1."""
 RECORD = re.compile(
     rf"\n{_BLANKS}"
     r"( user[-_\ ]?agent | allow | disallow | crawl[-_\ ]?delay | site[-_\ ]?map"
@@ -55,8 +57,15 @@ RECORD = re.compile(
 
 All quantifiers are possessive, so that a line of half a million blanks does not take quadratic time.
 """
-_OUR_TOKEN = re.compile(rf"{PRODUCT_TOKEN}(?![\w\x80-\xff-])", re.IGNORECASE | re.ASCII)
-_ALL_AGENTS = re.compile(r"\*(?:\s|\xc2\xa0|\Z)", re.ASCII)
+
+
+def _in_list(token: str) -> re.Pattern[str]:
+    """Return a pattern that matches a list of agents, separated by commas, up to the one that matches `token`."""
+    return re.compile(rf"(?:(?!{token})[^,]*+,{_BLANKS})*+{token}", re.IGNORECASE | re.ASCII)
+
+
+_OUR_TOKEN = _in_list(rf"\**+{PRODUCT_TOKEN}(?!(?!\xc2?\xa0)[\w\x80-\xff-])")
+_ALL_AGENTS = _in_list(r"\*(?:[\s,]|\xc2?\xa0|\Z)")
 _NUMBER = re.compile(r"\+?((?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|inf)", re.IGNORECASE | re.ASCII)
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]\S*+", re.IGNORECASE | re.ASCII)
 
@@ -108,7 +117,7 @@ class Groups:
                 if ours:
                     self._add(number, kind in "dD", plain, other)
             elif kind in "uU":
-                named = self._token.match(plain or other) is not None
+                named = self._token.match(plain or other, 0, _LONGEST_LIST) is not None
                 self.exist = self.exist or named
                 # Only a rule ends the agents of a group; other records do not (section 2.2.4).
                 ours = named or (ours and not after_rule)
@@ -131,7 +140,7 @@ class Groups:
             self.is_cut = True
             return
         self._bytes, self._count = size, count
-        self.rules.append(RuleLine(number, forbids, plain, other.rstrip(" \t\v\f")))
+        self.rules.append(RuleLine(number, forbids, plain, _trimmed(other)))
 
 
 def our_groups() -> tuple[Groups, Groups]:
@@ -141,7 +150,7 @@ def our_groups() -> tuple[Groups, Groups]:
 
 def names_us(records: Iterable[Record]) -> bool:
     """Whether a group is for rove."""
-    return any(key[0] in "uU" and _OUR_TOKEN.match(plain or other) for key, plain, other in records)
+    return any(key[0] in "uU" and _OUR_TOKEN.match(plain or other, 0, _LONGEST_LIST) for key, plain, other in records)
 
 
 def sitemaps_in(records: Iterable[Record], known: dict[str, None]) -> None:
@@ -151,7 +160,7 @@ def sitemaps_in(records: Iterable[Record], known: dict[str, None]) -> None:
             return
         address = _WEB_ADDRESS.match(plain or other) if key[0] in "sS" else None
         if address is not None:
-            known[as_sent(address[0])] = None
+            known[as_sent(_trimmed(address[0]))] = None
 
 
 class Reduced(NamedTuple):
@@ -209,6 +218,25 @@ def readable(body: bytes) -> str:
 def as_sent(text: str) -> str:
     """Decode a part of a readable text as UTF-8."""
     return text.encode("latin-1").decode("utf-8", "replace")
+
+
+def _trimmed(value: str) -> str:
+    """Remove blanks from the end of a value; one that is too long to count stays as it is."""
+    if len(value) > MAX_RULE_BYTES:
+        return value
+    end = len(value)
+    while end:
+        if value[end - 1] in " \t\v\f":
+            end -= 1
+            continue
+        start = end
+        while start and value[start - 1] == "\xa0":
+            start -= 1
+        before = value[start - 1 : start]
+        if start == end or (before > "\x7f" and before != "\xc2"):
+            return value[:end]  # there is no blank, or its byte ends a letter in UTF-8, such as 'à'
+        end = start - (before == "\xc2")
+    return ""
 
 
 def _seconds(value: str) -> float:

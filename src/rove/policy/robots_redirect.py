@@ -11,7 +11,6 @@ import enum
 
 from rove.policy.constants import MAX_ROBOTS_HOPS
 from rove.urls.canonical import CrawlUrl
-from rove.urls.fingerprint import fingerprint
 
 ROBOTS_PATH = "/robots.txt"
 
@@ -39,7 +38,7 @@ def judge_redirect(page: CrawlUrl, target: CrawlUrl, *, hops: int, may_lead: boo
         return RobotsRedirect.NO_RULES
     if not may_lead:
         return RobotsRedirect.UNREACHABLE
-    if target.domain == page.domain:
+    if target.domain_name == page.domain_name:
         return RobotsRedirect.FOLLOW
     path = target.text[len(target.origin) :]
     if path == ROBOTS_PATH:
@@ -47,11 +46,3 @@ def judge_redirect(page: CrawlUrl, target: CrawlUrl, *, hops: int, may_lead: boo
     # A text file may hold rules. Anything else is what the site answers to every unknown URL.
     is_text = path.partition("?")[0].lower().endswith(".txt")
     return RobotsRedirect.UNREACHABLE if is_text else RobotsRedirect.NO_RULES
-
-
-def robots_fingerprint(origin: str) -> int:
-    """Return the fingerprint of the frontier's row that asks for the robots.txt of an origin.
-
-    It differs from that of the URL, which may be in the frontier as a page.
-    """
-    return fingerprint(f"robots.txt of {origin}")

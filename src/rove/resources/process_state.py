@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _KERNEL_COUNTERS = Path("/proc/vmstat")
+_MEMORY = Path("/proc/meminfo")
 _CGROUP = Path("/proc/self/cgroup")
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
@@ -18,6 +19,20 @@ def resident_bytes() -> int | None:
     except OSError:
         return None
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def available_bytes(machine: Path = _MEMORY, cgroup: Path = _CGROUP, cgroup_root: Path = _CGROUP_ROOT) -> int | None:
+    """Return the memory that this machine, or this process's control group, has left; None if neither says."""
+    kib = _counter(machine, "MemAvailable:")
+    left = [] if kib is None else [kib * 1024]
+    for events in _memory_events(cgroup, cgroup_root):
+        if events.name == "memory.events":
+            limit, used = _number(events.with_name("memory.max")), _number(events.with_name("memory.current"))
+            # The kernel gives up file pages that nobody has used lately before it runs out of memory.
+            idle = _counter(events.with_name("memory.stat"), "inactive_file") or 0
+            if limit is not None and used is not None:
+                left.append(max(0, limit - used + idle))
+    return min(left, default=None)
 
 
 def open_files() -> int | None:
@@ -62,7 +77,15 @@ def _counter(file: Path, name: str) -> int | None:
         for line in file.read_text().splitlines():
             key, _, value = line.partition(" ")
             if key == name:
-                return int(value)
-    except (OSError, ValueError):
+                return int(value.split()[0])
+    except (OSError, ValueError, IndexError):
         return None
     return None
+
+
+def _number(file: Path) -> int | None:
+    """Return the number in a file; None if there is no limit ('max') or no such file."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import xxhash
 from isal import isal_zlib
 
+from rove.model.text_hash import signed
 from rove.resources.gunzip import GZIP_WBITS
 from rove.store.record import HEAD_END, RECORD_END, NotARecord, content_length, parse_head
-from rove.urls.fingerprint import signed
 
 _IsalError: type[Exception] = isal_zlib.error  # type: ignore[assignment]
 """The stubs of isal declare the class as an instance."""

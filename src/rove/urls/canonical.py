@@ -1,10 +1,11 @@
 """The canonical form of a URL: one spelling, no ignored parameters.
 
-URLs in the frontier are in this form already, so only URLs from outside need the list of ignored parameters.
+A `UrlForm` belongs to one crawl. It knows the parameters that the crawl ignores, and the secret that its ids are keyed
+with. URLs in the frontier are in canonical form already, so only URLs from outside need the ignored parameters.
 
->>> canonical("HTTP://Example.COM:80/a/../%7euser?q=%c3%a9#top").text
+>>> plain_url("HTTP://Example.COM:80/a/../%7euser?q=%c3%a9#top").text
 'http://example.com/~user?q=%C3%A9'
->>> canonical("mailto:someone@example.com") is None
+>>> plain_url("mailto:someone@example.com") is None
 True
 """
 
@@ -14,15 +15,18 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
 import url as whatwg
-import xxhash
 
 from rove.model.urls import NewUrl
 from rove.urls.domain import domain_of
-from rove.urls.ignored_params import IgnoredParams
+from rove.urls.ignored_params import ignored_params_with
+from rove.urls.keyed_hash import SECRET_BYTES, KeyedHash, keyed_hash
 from rove.urls.origin import SHORTEST_ORIGIN, host_and_port, origin_of
 
 MAX_URL_LENGTH = 2_000
+SITES_CACHED = 8_192
+"""Origins whose domain a form remembers: the links of a page share a few origins."""
 
 _FETCHED_SCHEMES = ("http://", "https://")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -30,12 +34,12 @@ _CHANGED_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[
 """A lower-case escape, or the escape of a character that needs none. Most URLs with escapes have neither."""
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = {f"%{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"}
+_EXTRA_SLASHES = re.compile(r"[\x00-\x20]*+[/\\][\t\n\r]*+[/\\][\t\n\r]*+[/\\][/\\\t\n\r]*+")
+"""More than two slashes before a host. The standard ignores them, but the parser only in URLs that have a scheme."""
 _NEEDS_PARSER = re.compile("[^A-Za-z0-9_~!$&()*+,;=@:/?.-]").search
 """Finds nothing in a path that the parser leaves unchanged, dot segments aside."""
-_SIGN_BIT = 1 << 63
 
-# These run for every link, and a global name is quicker than an attribute.
-_hash = xxhash.xxh3_64_intdigest
+# This runs for every link, and a global name is quicker than an attribute.
 _new_tuple = tuple.__new__
 
 
@@ -50,33 +54,140 @@ class CrawlUrl(NamedTuple):
     fingerprint: int
 
     def new_url(
-        self, *, depth: int, hops: int = 0, assume_https: bool = False, sitemap_of: str = "", penalty: int = 0
+        self,
+        *,
+        depth: int,
+        hops: int = 0,
+        assume_https: bool = False,
+        sitemap_of: str = "",
+        penalty: int = 0,
+        is_foreign: bool = False,
     ) -> NewUrl:
         """Make the row that adds this URL to the frontier."""
         text, _, _, domain_name, domain, fingerprint = self
         # The same as NewUrl(...), in half the time.
         return _new_tuple(
-            NewUrl, (domain, domain_name, fingerprint, text, depth, hops, assume_https, sitemap_of, penalty)
+            NewUrl, (domain, domain_name, fingerprint, text, depth, hops, assume_https, sitemap_of, penalty, is_foreign)
         )
 
 
-def canonical(text: str, base: whatwg.URL | None = None, ignored: IgnoredParams | None = None) -> CrawlUrl | None:
-    """Return the canonical form of a URL, relative to `base` if given; None if rove does not fetch such URLs."""
-    try:
-        parsed = whatwg.URL.parse(text) if base is None else base.join(text)
-        result = str(parsed)
-        if not result.startswith(_FETCHED_SCHEMES):
-            return None
-        # Looking up the origin's text is quicker than asking the parser for each part.
-        origin = result[: result.index("/", SHORTEST_ORIGIN)]
-        site = _site(origin)
-        if site is None:
-            result = str(_without_user_and_final_dots(parsed))
+class PlainUrl(NamedTuple):
+    """A canonical URL without ids, for those who do not look it up in a frontier."""
+
+    text: str
+    host: str
+    origin: str
+    domain_name: str
+
+
+class FormKey(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes the form of a crawl, so that another process can make the same one."""
+
+    secret: bytes
+    drop_params: tuple[str, ...] = ()
+    """Parameters to ignore besides the built-in ones."""
+
+    def __repr__(self) -> str:
+        """Keep the secret out of logs and tracebacks."""
+        return f"FormKey(drop_params={self.drop_params!r})"
+
+
+class UrlForm:
+    """How one crawl writes and numbers URLs."""
+
+    __slots__ = ("_hash", "_ignored", "_site", "in_full", "key")
+
+    def __init__(self, key: FormKey, *, hash: KeyedHash | None = None, drops_params: bool = True) -> None:
+        """`hash` replaces the one that is keyed with the secret. Without `drops_params`, no parameter is ignored."""
+        self.key = key
+        self._hash = hash or keyed_hash(key.secret)
+        self._ignored = ignored_params_with(key.drop_params) if drops_params else None
+        self._site = lru_cache(maxsize=SITES_CACHED)(self._site_of)
+        self.in_full: UrlForm = UrlForm(key, hash=self._hash, drops_params=False) if drops_params else self
+        """The same form, but with all parameters."""
+
+    def canonical(self, text: str, base: whatwg.URL | None = None) -> CrawlUrl | None:
+        """Return the canonical form of a URL, relative to `base` if given; None if rove does not fetch such URLs."""
+        try:
+            parsed = whatwg.URL.parse(text) if base is None else base.join(text)
+            result = str(parsed)
+            if not result.startswith(_FETCHED_SCHEMES):
+                return None
+            # Looking up the origin's text is quicker than asking the parser for each part.
             origin = result[: result.index("/", SHORTEST_ORIGIN)]
-            site = _site(origin)
-    except (whatwg.URLError, UnicodeEncodeError):
-        return None
-    return None if site is None else _finished(result, origin, site, ignored)
+            site = self._site(origin)
+            if site is None:
+                result = str(_without_user_and_final_dots(parsed))
+                origin = result[: result.index("/", SHORTEST_ORIGIN)]
+                site = self._site(origin)
+        except (whatwg.URLError, UnicodeEncodeError):
+            extra = None if base is None else _EXTRA_SLASHES.match(text)
+            return None if extra is None else self.canonical("//" + text[extra.end() :], base)
+        return None if site is None else self.finished(result, origin, site)
+
+    def restored(self, text: str, fingerprint: int) -> CrawlUrl:
+        """Rebuild the CrawlUrl of a URL that was stored in canonical form with its fingerprint."""
+        origin = origin_of(text)
+        site = self._site(origin)
+        assert site is not None, f"{text} was stored but is not in canonical form"
+        host, name, domain = site
+        return CrawlUrl(text, host, origin, name, domain, fingerprint)
+
+    def http_twin(self, url: CrawlUrl) -> CrawlUrl:
+        """Return the http URL that differs from an https URL only in its scheme."""
+        twin = self.in_full.canonical("http" + url.text.removeprefix("https"))
+        assert twin is not None, "the scheme does not decide whether a URL is valid"
+        return twin
+
+    def domain_id(self, name: str) -> int:
+        """Return the id of a registrable domain."""
+        return self._hash(name.encode())
+
+    def robots_fingerprint(self, origin: str) -> int:
+        """Return the fingerprint of the frontier's row that asks for the robots.txt of an origin.
+
+        It differs from that of the URL, which may be in the frontier as a page.
+        """
+        return self._hash(f"robots.txt of {origin}".encode())
+
+    def plain_host(self, origin: str, host: str, name: str) -> CrawlUrl:
+        """Return the front page of a host that the parser leaves unchanged; `name` is its registrable domain."""
+        text = origin + "/"
+        values = (text, host, origin, name, self._hash(name.encode()), self._hash(text.encode()))
+        # The same as CrawlUrl(*values), in half the time.
+        return _new_tuple(CrawlUrl, values)
+
+    def finished(self, result: str, origin: str, site: tuple[str, str, int]) -> CrawlUrl | None:
+        """Turn the parser's output into the canonical form. `site` is the host, its domain and the domain's id."""
+        if "#" in result:
+            result = result.partition("#")[0]
+        if "%" in result and _CHANGED_ESCAPE.search(result):
+            # Decoding a letter next to a stray percent sign could create a new escape.
+            normal = str.upper if _STRAY_PERCENT.search(result) else _normal_escape
+            result = _ESCAPE.sub(lambda match: normal(match.group()), result)
+        if "?" in result or ";" in result:
+            if result[-1] == "?" and result.index("?") == len(result) - 1:
+                result = result[:-1]
+            ignored = self._ignored
+            if ignored is not None and ignored.search(result):
+                shorter = ignored.strip(result)
+                if shorter != result:
+                    return self.canonical(shorter)
+        if len(result) > MAX_URL_LENGTH:
+            return None
+        host, name, domain = site
+        # The same as CrawlUrl(...), in half the time.
+        return _new_tuple(CrawlUrl, (result, host, origin, name, domain, self._hash(result.encode())))
+
+    def _site_of(self, origin: str) -> tuple[str, str, int] | None:
+        """Return an origin's host, domain and domain id; None if it has user information, outer dots or no host."""
+        if "@" in origin:
+            return None
+        host, _ = host_and_port(origin)
+        if not host or host[0] == "." or host[-1] == ".":
+            return None
+        name = domain_of(host)
+        return host, name, self._hash(name.encode())
 
 
 class LinkBase:
@@ -85,17 +196,17 @@ class LinkBase:
     Many links are a path in canonical form already. They are appended to the page's origin without the parser.
     """
 
-    __slots__ = ("_ignored", "_origin", "_site", "_url")
+    __slots__ = ("_form", "_origin", "_site", "_url")
 
-    def __init__(self, url: whatwg.URL | None, form: CrawlUrl | None, ignored: IgnoredParams | None = None) -> None:
+    def __init__(self, form: UrlForm, url: whatwg.URL | None, page: CrawlUrl | None) -> None:
         """Take the base URL both as the parser has it and in canonical form."""
+        self._form = form
         self._url = url
-        self._ignored = ignored
-        self._origin = "" if form is None else form.origin
-        self._site = None if form is None else (form.host, form.domain_name, form.domain)
+        self._origin = "" if page is None else page.origin
+        self._site = None if page is None else (page.host, page.domain_name, page.domain)
 
     def join(self, text: str) -> CrawlUrl | None:
-        """Return the same as canonical() with this base."""
+        """Return the same as UrlForm.canonical() with this base."""
         if (
             text[:1] == "/"
             and _NEEDS_PARSER(text) is None
@@ -103,24 +214,24 @@ class LinkBase:
             and "/." not in text
             and self._site is not None
         ):
-            return _finished(self._origin + text, self._origin, self._site, self._ignored)
-        return canonical(text, self._url, self._ignored)
+            return self._form.finished(self._origin + text, self._origin, self._site)
+        return self._form.canonical(text, self._url)
 
 
-def restored(text: str, fingerprint: int) -> CrawlUrl:
-    """Rebuild the CrawlUrl of a URL that was stored in canonical form with its fingerprint."""
-    origin = origin_of(text)
-    site = _site(origin)
-    assert site is not None, f"{text} was stored but is not in canonical form"
-    host, name, domain = site
-    return CrawlUrl(text, host, origin, name, domain, fingerprint)
+@lru_cache(maxsize=16)
+def form_with(key: FormKey) -> UrlForm:
+    """Return the form of a crawl; the same one for the same key."""
+    return UrlForm(key)
 
 
-def http_twin(url: CrawlUrl) -> CrawlUrl:
-    """Return the http URL that differs from an https URL only in its scheme."""
-    twin = canonical("http" + url.text.removeprefix("https"))
-    assert twin is not None, "the scheme does not decide whether a URL is valid"
-    return twin
+NO_IDS = UrlForm(FormKey(secret=bytes(SECRET_BYTES)))
+"""The form of no crawl, for those who need only texts and hosts. Its ids mean nothing in a frontier."""
+
+
+def plain_url(text: str, base: whatwg.URL | None = None) -> PlainUrl | None:
+    """Return the canonical form of a URL with all its parameters; None if rove does not fetch such URLs."""
+    url = NO_IDS.in_full.canonical(text, base)
+    return None if url is None else PlainUrl(*url[:4])
 
 
 def parse_base(text: str) -> whatwg.URL | None:
@@ -129,43 +240,6 @@ def parse_base(text: str) -> whatwg.URL | None:
         return whatwg.URL.parse(text)
     except (whatwg.URLError, UnicodeEncodeError):
         return None
-
-
-@lru_cache(maxsize=8_192)
-def _site(origin: str) -> tuple[str, str, int] | None:
-    """Return an origin's host, domain name and domain id; None if it has user information, outer dots or no host."""
-    # Cached because the links of a page share a few origins.
-    if "@" in origin:
-        return None
-    host, _ = host_and_port(origin)
-    if not host or host[0] == "." or host[-1] == ".":
-        return None
-    return host, *domain_of(host)
-
-
-def _finished(result: str, origin: str, site: tuple[str, str, int], ignored: IgnoredParams | None) -> CrawlUrl | None:
-    """Turn the parser's output into the canonical form."""
-    if "#" in result:
-        result = result.partition("#")[0]
-    if "%" in result and _CHANGED_ESCAPE.search(result):
-        # Decoding a letter next to a stray percent sign could create a new escape.
-        normal = str.upper if _STRAY_PERCENT.search(result) else _normal_escape
-        result = _ESCAPE.sub(lambda match: normal(match.group()), result)
-    if "?" in result or ";" in result:
-        if result[-1] == "?" and result.index("?") == len(result) - 1:
-            result = result[:-1]
-        if ignored is not None and ignored.search(result):
-            shorter = ignored.strip(result)
-            if shorter != result:
-                return canonical(shorter, None, ignored)
-    if len(result) > MAX_URL_LENGTH:
-        return None
-    host, name, domain = site
-    number = _hash(result.encode())
-    if number >= _SIGN_BIT:  # fingerprint(), inlined
-        number -= 2 * _SIGN_BIT
-    # The same as CrawlUrl(...), in half the time.
-    return _new_tuple(CrawlUrl, (result, host, origin, name, domain, number))
 
 
 def _without_user_and_final_dots(parsed: whatwg.URL) -> whatwg.URL:

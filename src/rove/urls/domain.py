@@ -7,19 +7,16 @@ from functools import cache, lru_cache
 
 from publicsuffixlist import PublicSuffixList
 
-from rove.urls.fingerprint import fingerprint
-
 _ANY_LABEL = "x"
 
 
 @lru_cache(maxsize=8_192)
-def domain_of(host: str) -> tuple[str, int]:
-    """Return the name of a host's registrable domain and the domain's id.
+def domain_of(host: str) -> str:
+    """Return the name of a host's registrable domain.
 
     A host without a registrable domain (an address, a public suffix) is its own domain.
     """
-    name = host if is_address(host) else registrable_domain(host)
-    return name, fingerprint(name)
+    return host if is_address(host) else registrable_domain(host)
 
 
 def registrable_domain(name: str) -> str:

@@ -18,6 +18,25 @@ def origin_of(url: str) -> str:
     return url[: url.index("/", SHORTEST_ORIGIN)]
 
 
+def is_plausible(url: str) -> bool:
+    """Whether a stored URL may be in canonical form. If not, its row is damaged.
+
+    >>> is_plausible("https://a.test/x"), is_plausible("https:/\ufffda.test/x"), is_plausible("https://a.test")
+    (True, False, False)
+    """
+    scheme, separator, rest = url.partition("://")
+    host, slash, _ = rest.partition("/")
+    return (
+        url.isascii()
+        and bool(separator and slash)
+        and scheme in DEFAULT_PORTS
+        and bool(host.strip("."))
+        and "@" not in host
+        and not host.startswith((".", ":"))
+        and not host.endswith(".")
+    )
+
+
 @lru_cache(maxsize=8_192)
 def host_and_port(origin: str) -> tuple[str, int]:
     """Return the host of an origin and its port, which is the scheme's default if the origin has none.

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rove.urls.canonical import CrawlUrl, canonical
+from rove.urls.canonical import NO_IDS, CrawlUrl, UrlForm
 from rove.urls.domain import is_address, registrable_domain
-from rove.urls.fingerprint import fingerprint
-from rove.urls.ignored_params import IgnoredParams
 
 _PLAIN_SEED = re.compile(r"(?:(https?)://)?((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)/?").fullmatch
 """Matches nearly every line of most seed files: a host that the URL parser leaves unchanged unless it is Punycode."""
@@ -23,30 +21,36 @@ LONGEST_LINE = 4_096
 """Bytes of a line in a seed file; a longer one is bad."""
 
 
-def parse_seed(text: str, ignored: IgnoredParams | None = None) -> tuple[CrawlUrl, bool] | None:
+def parse_seed(text: str, form: UrlForm) -> tuple[CrawlUrl, bool] | None:
     """Return the URL of a seed line and whether the line was only a domain, so that https is a guess.
 
     Return None if the line is not a seed.
 
-    >>> url, assume_https = parse_seed("example.org")
+    >>> url, assume_https = parse_seed("example.org", NO_IDS)
     >>> url.text, assume_https
     ('https://example.org/', True)
     """
     plain = _PLAIN_SEED(text)
     if plain is not None and "xn--" not in text and len(text) <= _MAX_PLAIN_LENGTH:
-        return _plain_seed(*plain.groups())
-    return parse_any_seed(text, ignored)
+        scheme, host = plain.groups()
+        return form.plain_host(f"{scheme or 'https'}://{host}", host, registrable_domain(host)), scheme is None
+    return parse_any_seed(text, form)
 
 
-def parse_any_seed(text: str, ignored: IgnoredParams | None = None) -> tuple[CrawlUrl, bool] | None:
+def is_seed(text: str) -> bool:
+    """Whether a line is a seed."""
+    return parse_seed(text, NO_IDS) is not None
+
+
+def parse_any_seed(text: str, form: UrlForm) -> tuple[CrawlUrl, bool] | None:
     """Do the work of parse_seed with the URL parser, for lines that are not plain hosts."""
     if _HAS_SCHEME.match(text):
-        url = canonical(text, None, ignored)
+        url = form.canonical(text)
         return None if url is None else (url, False)
     if _NOT_A_SEED.search(text):
         return None
     host_part = _HOST_PART.match(text)[0]  # type: ignore[index]
-    url = canonical("https://" + text, None, ignored)
+    url = form.canonical("https://" + text)
     if url is None or "@" in host_part or not _is_seed_host(url.host, host_part):
         return None
     has_port = ":" in host_part.rpartition("]")[2]
@@ -73,7 +77,7 @@ def seeds_in_table_row(fields: Iterable[str]) -> list[str]:
     """Return the fields of a row that are seeds; one of each that mean the same URL."""
     found: dict[str, str] = {}
     for field in fields:
-        seed = parse_seed(field)
+        seed = parse_seed(field, NO_IDS.in_full)
         if seed is not None:
             found.setdefault(seed[0].text, field)
     return list(found.values())
@@ -94,16 +98,6 @@ def why_not_a_seed(text: str) -> str:
     if "." not in text:
         return f"{base}: it has no dot"
     return base
-
-
-def _plain_seed(scheme: str | None, host: str) -> tuple[CrawlUrl, bool]:
-    """Make the URL of a plain host without the URL parser, in a third of the time."""
-    origin = f"{scheme or 'https'}://{host}"
-    text = origin + "/"
-    name = registrable_domain(host)
-    values = (text, host, origin, name, fingerprint(name), fingerprint(text))
-    # The same as CrawlUrl(*values), in half the time.
-    return tuple.__new__(CrawlUrl, values), scheme is None
 
 
 def _is_seed_host(host: str, as_written: str) -> bool:

@@ -14,6 +14,7 @@ from rove.errors import FrontierError
 from rove.frontier.contract import Catalog
 from rove.policy.exclusions import Exclusions
 from tests.unit.crawl.scripted import World, page
+from tests.urls import FORM
 
 
 class ScriptedCatalog:
@@ -93,7 +94,7 @@ async def test_urls_blocked_by_a_pattern_for_any_domain_are_pending_again_when_i
     await world.open(*urls, script={"http://a.test/": page()}, exclude=["ads.*"])
     await world.visit()
     before = await world.states()
-    opened = await reopen_covered(world.frontier, ["ads.*"], Exclusions())
+    opened = await reopen_covered(world.frontier, ["ads.*"], Exclusions(), FORM)
     after = await world.states()
     world.inflight_log.close()
     await world.harness.close()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from rove.app.concurrency import fetches_per_process, process_count
+from rove.app.concurrency import bounds_per_process, process_count
 from rove.config import Settings
+from rove.policy.concurrency import START, Bounds, HeldBy
 
 MiB = 1 << 20
 
@@ -24,13 +27,23 @@ def test_no_process_is_without_a_fetch() -> None:
     assert process_count(8, cores=8, concurrency=5, is_sqlite=False) == 5
 
 
-def shares(
-    concurrency: int, processes: int, open_files: int | None = None, memory: int = 1024 * MiB
-) -> tuple[list[int], list[str]]:
+def test_auto_starts_as_many_processes_as_there_are_cores() -> None:
+    assert process_count(None, cores=8, concurrency="auto", is_sqlite=False) == 8
+
+
+def bounds(
+    concurrency: Any, processes: int, open_files: int | None = None, memory: int = 1024 * MiB
+) -> tuple[list[Bounds], list[str]]:
     said: list[str] = []
     settings = Settings(email="me@crawler.test", concurrency=concurrency, max_memory=memory)
-    fetches = fetches_per_process(settings, processes, open_files=open_files, say=said.append)
-    return fetches, said
+    return bounds_per_process(settings, processes, open_files=open_files, say=said.append), said
+
+
+def shares(concurrency: int, processes: int, **limits: int) -> tuple[list[int], list[str]]:
+    """Return what each process starts with if the user has chosen a number, which is its maximum too."""
+    all_bounds, said = bounds(concurrency, processes, **limits)
+    assert all(one.is_fixed and one.start == one.most for one in all_bounds)
+    return [one.most for one in all_bounds], said
 
 
 def test_fetches_are_shared_evenly() -> None:
@@ -54,3 +67,21 @@ def test_too_little_memory_lowers_the_concurrency() -> None:
 
 def test_every_process_has_at_least_one_fetch() -> None:
     assert shares(500, 2, open_files=10)[0] == [1, 1]
+    assert all(one.start == 1 for one in bounds("auto", 600)[0])
+
+
+def test_auto_shares_the_start_and_gives_each_process_the_same_maximum() -> None:
+    both, said = bounds("auto", 2, open_files=1 << 20)
+    assert [one.start for one in both] == [START // 2] * 2 and not said
+    assert both[0].most > 5_000 and not both[0].is_fixed
+
+
+def test_auto_keeps_within_few_open_files_and_says_so() -> None:
+    (one,), said = bounds("auto", 1, open_files=1_024)
+    assert (one.start, one.most, one.most_by) == (480, 480, HeldBy.FILES)
+    assert said == ["a process may open only 1,024 files here: at most 480 fetches at once in each"]
+
+
+def test_auto_keeps_within_little_memory() -> None:
+    (one,), said = bounds("auto", 1, memory=256 * MiB)
+    assert 500 <= one.start <= one.most < 2_000 and one.most_by is HeldBy.MEMORY and not said

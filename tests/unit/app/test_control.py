@@ -10,7 +10,7 @@ import pytest
 
 from rove.app.control import Control, StoppedInPreparation, beside
 from rove.crawl.loop import Loader
-from rove.crawl.progress import Progress
+from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir
 from rove.errors import FrontierError
@@ -42,6 +42,9 @@ class Runner:
 
     def kill(self) -> None:
         self.told.append("kill")
+
+    def count(self, counters: Counters) -> None:
+        raise NotImplementedError
 
 
 class Start:

@@ -65,8 +65,9 @@ async def one_line(progress: Progress, frontier: Any, lines: pytest.LogCaptureFi
 
 
 async def test_the_figures_of_the_last_minute(lines: pytest.LogCaptureFixture) -> None:
-    progress = Progress(started=40.0, pages=900, in_flight=7, queued=3, resident=300 << 20, open_files=88)
+    progress = Progress(started=40.0, pages=900, in_flight=7, at_once=9, queued=3, resident=300 << 20, open_files=88)
     progress.request_counters["errors.page.status-404"] = 5
+    progress.held_by["cpu"] = 2
     frontier = Figures()
     frontier.timings.add("lease", 0.25)
     figures = await one_line(progress, frontier, lines)
@@ -81,6 +82,8 @@ async def test_the_figures_of_the_last_minute(lines: pytest.LogCaptureFixture) -
         "sitemap_requests": "0",
         "errors": "page.status-404:30,robots.dns:2",
         "in_flight": "7",
+        "at_once": "9",
+        "held_by": "cpu",
         "queued": "3",
         "rss_mib": "300",
         "open_files": "88",

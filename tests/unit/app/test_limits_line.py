@@ -29,7 +29,7 @@ def part(text: str, source: str) -> str:
 def test_a_new_crawl_shows_its_defaults() -> None:
     assert line(FRESH) == (
         "limits default: --delay 70s, --max-links 2000, --redirect-hops 3, --timeout 60s, --max-page-size 5MiB, "
-        "--horizon 30d, --concurrency 500, --max-memory 1GiB, --min-free-disk 1GiB"
+        "--max-parsed-size 2MiB, --horizon 30d, --concurrency auto, --max-memory 1GiB, --min-free-disk 1GiB"
     )
 
 
@@ -45,6 +45,7 @@ def test_a_new_crawl_shows_its_defaults() -> None:
         ({"info_url": "https://a.test/"}, {}, "--info-url https://a.test/"),
         ({"connect_to": ("a=1", "b=2")}, {}, "--connect-to a=1 b=2"),
         ({"dns_servers": ("9.9.9.9",)}, {}, "--dns-server 9.9.9.9"),
+        ({"file_types": "visit", "skip_extensions": ("a", "b")}, {}, "--file-types visit, --skip-extension a b"),
         ({"horizon": 86_400.0}, {}, "--horizon 1d"),
         ({"max_page_size": 1536 << 10}, {}, "--max-page-size 1.5MiB"),
     ],

@@ -79,7 +79,7 @@ def test_messages_stand_above_the_picture() -> None:
         console.print("one")
         area.draw(picture("b", 20, lines=2))
         console.print("two")
-        assert [line[:3].rstrip(".") for line in screen.shown] == ["one", "two", "b0", "b1"]
+        assert [line[:3].rstrip(".") for line in screen.shown] == ["one", "two", "b0", "b1", ""]
     assert screen.shown == ["one", "two", ""], "the picture is erased at the end"
 
 
@@ -92,10 +92,10 @@ def test_nothing_of_the_old_picture_is_left_on_a_terminal_that_got_narrower(narr
         area.draw(picture("a", 20))
         screen.width = console.width = narrow
         area.draw(picture("b", narrow))
-        assert [line[:2] for line in screen.shown] == ["ab", "b0", "b1", "b2"]
+        assert [line[:2] for line in screen.shown] == ["ab", "b0", "b1", "b2", ""]
         screen.width = console.width = 30
         area.draw(picture("c", 30))
-        assert [line[:2] for line in screen.shown] == ["ab", "c0", "c1", "c2"]
+        assert [line[:2] for line in screen.shown] == ["ab", "c0", "c1", "c2", ""]
 
 
 def test_a_picture_is_cut_off_at_the_height_of_the_terminal() -> None:
@@ -104,3 +104,16 @@ def test_a_picture_is_cut_off_at_the_height_of_the_terminal() -> None:
     with area:
         area.draw(picture("a", 20, lines=30))
         assert len(screen.shown) == 10
+
+
+@pytest.mark.parametrize("echo", ["^C", "^C^C", "hello", "x" * 20])
+def test_keys_that_the_terminal_echoes_leave_nothing_of_the_picture(echo: str) -> None:
+    screen = Screen(20)
+    console, area = area_on(screen)
+    with area:
+        console.print("above")
+        area.draw(picture("a", 20))
+        screen.write(echo)
+        console.print("stopping")
+        area.draw(picture("b", 20))
+        assert [line[:8].rstrip(".") for line in screen.shown] == ["above", "stopping", "b0", "b1", "b2", ""]

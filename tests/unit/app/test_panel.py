@@ -43,7 +43,14 @@ EMPTY_COUNTS = Counts(
     urls=dict.fromkeys(UrlState, 0), domains=NO_DOMAINS, pages=0, bytes=0, request_counts=request_counts({})
 )
 TYPICAL = View(
-    counters=Counters(pages=98_765, bytes=5 * 1024**3, in_flight=432, request_counters=Counter(REQUESTS)),
+    counters=Counters(
+        pages=98_765,
+        bytes=5 * 1024**3,
+        in_flight=432,
+        at_once=1_500,
+        held_by=Counter(cpu=2),
+        request_counters=Counter(REQUESTS),
+    ),
     counts=COUNTS,
     rate=12.34,
     average=5.67,
@@ -98,6 +105,7 @@ def test_no_number_is_lost_at_any_width(width: int) -> None:
         "pages per second 12.3",
         "on average 5.7",
         "fetches in flight 432",
+        "in flight at most 1,500 fetches at once: limited by the CPU",
         "URLs to fetch 1,234,567",
         "ready to visit 30",
         "being visited 4",
@@ -129,10 +137,20 @@ def test_the_panel_leaves_room_for_messages_on_a_usual_terminal(width: int, rows
 def test_a_typical_view_on_one_line() -> None:
     assert plain_line(TYPICAL) == (
         "1 h 01 min: 98,765 pages (1,207,000 in the whole crawl), 12.3/s now, 5.7/s on average, 5.0 GiB, "
-        "432 in flight, domains 30 ready 2,000 waiting 4 leased, 1,234,567 URLs pending, "
+        "432 in flight of at most 1,500, domains 30 ready 2,000 waiting 4 leased, 1,234,567 URLs pending, "
         "98 % of what politeness allows, 1,230 of 100,000 page requests failed, "
         "12 of 3,000 robots.txt requests failed, left: 12 min 05 s, 100 pages"
     )
+
+
+def test_the_first_run_of_a_crawl_has_no_totals_beside_it() -> None:
+    """The frontier counts a page a moment before the run does: two different numbers would puzzle."""
+    first = replace(TYPICAL, is_whole_crawl=True)
+    assert plain_line(first).startswith("1 h 01 min: 98,765 pages, 12.3/s now")
+    for width in WIDTHS:
+        text = words(rendered(first, width))
+        assert "pages stored 1,207,000 " in text and "98,765" not in text
+        assert "so far" in text and "runs" not in text and "this run" not in text
 
 
 def test_an_empty_view_on_one_line() -> None:

@@ -17,7 +17,7 @@ from rove.app.preparation import CrawlOptions, check, prepare
 from rove.config import Limits, Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
-from rove.frontier.backends import policy_of
+from rove.frontier.backends import form_of, policy_of
 from rove.frontier.records import Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.model.urls import UrlState
@@ -114,6 +114,7 @@ async def test_a_start_that_was_killed_before_saving_can_be_repeated(data: DataD
 
 async def test_settings_are_remembered_on_resume(data: DataDir, seeds: Path) -> None:
     first = {**EMAIL, "delay": 100.0, "max_depth": 3, "connect_to": ("*.test=127.0.0.1:80",)}
+    first |= {"file_types": "visit", "skip_extensions": ("dat",)}
     async with prepared(options_for(data, seeds, settings=first, limits={"max_pages": 7}), data):
         pass
     again = options_for(data, None, resume=True, settings={"max_depth": 5})
@@ -121,6 +122,7 @@ async def test_settings_are_remembered_on_resume(data: DataDir, seeds: Path) -> 
         assert settings.email == "me@crawler.test"
         assert (settings.delay, settings.max_depth) == (100.0, 5)
         assert settings.connect_to == ("*.test=127.0.0.1:80",)
+        assert (settings.file_types, settings.skip_extensions) == ("visit", ("dat",))
         assert settings.limits == Limits(max_pages=7)
     async with prepared(options_for(data, None, resume=True, settings={}), data) as (settings, _):
         assert settings.max_depth == 5, "settings given on resume are remembered too"
@@ -179,6 +181,7 @@ async def test_a_limit_that_is_lifted_or_replaced_is_not_said_to_be_reached(data
 async def test_what_is_remembered_can_be_lifted(data: DataDir, seeds: Path) -> None:
     first = {**EMAIL, "max_depth": 3, "per_ip": 2, "seeds_only": True, "sitemaps": True, "strict_tls": True}
     first |= {"info_url": "https://a.test/", "connect_to": ("*.test=127.0.0.1:80",), "dns_servers": ("9.9.9.9",)}
+    first |= {"file_types": "visit", "skip_extensions": ("dat",)}
     async with prepared(options_for(data, seeds, settings=first, limits={"max_pages_per_domain": 3}), data):
         pass
     lifted = {name: Settings.__dataclass_fields__[name].default for name in first if name != "email"}
@@ -335,12 +338,22 @@ async def test_drop_param_cannot_be_changed(
             pytest.fail("changed")
 
 
+async def test_two_crawls_of_the_same_seeds_have_different_ids(data: DataDir, seeds: Path, tmp_path: Path) -> None:
+    ids, again = [], DataDir(tmp_path / "again")
+    for each, resume in ((data, False), (again, False), (data, True)):
+        async with prepared(options_for(each, None if resume else seeds, resume=resume), each) as (settings, backend):
+            ids.append((await form_of(backend.catalog, settings)).domain_id("a.test"))
+    assert ids[0] != ids[1] and ids[0] == ids[2]
+
+
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"seeds": None}, "no seeds given"),
     ({"settings": {}}, "--email is missing"),
     ({"settings": {"email": "nobody"}}, "not an e-mail"),
     ({"settings": {**EMAIL, "delay": 1.0}}, "--allow-short-delay"),
     ({"seeds": "nowhere.txt"}, "there is no seed file nowhere.txt"),
+    ({"seeds": "example.org"}, "there is no seed file example.org; to give a domain or URL without a file, use: "),
+    ({"seeds": "https://example.org/"}, r"use: echo https://example.org/ \| rove crawl -$"),
     ({"seeds": "."}, "the seed file . is not a regular file; to read seeds from a pipe, use 'rove crawl -'"),
     ({"exclude": Path("nowhere.txt")}, "there is no exclusion file nowhere.txt"),
     ({"resume": True, "settings": {}}, "--email is missing"),

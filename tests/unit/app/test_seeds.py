@@ -22,10 +22,10 @@ from rove.model.urls import UrlState
 from rove.model.visits import Settled, VisitResult
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
-from rove.urls.canonical import canonical
-from rove.urls.ignored_params import IgnoredParams, ignored_params_with
+from rove.urls.canonical import UrlForm
 from rove.urls.seed import LONGEST_LINE
 from tests.unit.crawl.scripted import World
+from tests.urls import FORM, canonical, form_dropping
 
 
 def texts(data: bytes) -> list[str | BadLine]:
@@ -129,7 +129,7 @@ class Loading:
         self,
         *,
         frontier: Any = None,
-        ignored_params: IgnoredParams | None = None,
+        form: UrlForm = FORM,
         sizes: BatchSizes | None = None,
         progress_seconds: float = 60.0,
     ) -> None:
@@ -139,7 +139,7 @@ class Loading:
             gate=Gate(Exclusions(await self.catalog.exclusions())),
             directory=self.folder,
             delay=70.0,
-            ignored_params=ignored_params,
+            form=form,
             say=self.said.append,
             sizes=sizes,
             progress_seconds=progress_seconds,
@@ -289,7 +289,7 @@ async def test_excluded_seeds_are_good_lines_but_not_accepted(loading: Loading) 
 
 async def test_ignored_parameters_are_removed_from_seeds_and_seeds_are_never_traps(loading: Loading) -> None:
     await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
-    await loading.load(ignored_params=ignored_params_with(("mark",)))
+    await loading.load(form=form_dropping("mark"))
     assert await loading.world.rows("SELECT url, assume_https, priority FROM url ORDER BY url") == [
         ("https://a.test/", 1, 0),
         ("https://b.test/x/x/x/x/x?sid=1", 0, 0),

@@ -14,12 +14,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from rove.app.supervisor import Supervisor, Timing, WorkerFailed
+from rove.app.supervisor import Supervisor, Timing
 from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport
+from rove.app.worker_process import WorkerFailed
 from rove.config import Limits, Settings
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
+from rove.policy.concurrency import fixed
 from rove.policy.outage import OutageRules
 
 pytestmark = pytest.mark.system
@@ -43,7 +46,8 @@ def order_of(number: int) -> WorkerOrder:
         ),
         run=3,
         number=number,
-        concurrency=50 + number,
+        bounds=fixed(50 + number),
+        processes=3,
         seconds_before=12.5,
         started=1234.5,
         log_level="debug",
@@ -55,8 +59,11 @@ def order_of(number: int) -> WorkerOrder:
 class Team:
     """A supervisor whose processes run a script, with everything that it has said."""
 
-    def __init__(self, script: Path, processes: int, timing: Timing, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, script: Path, processes: int, timing: Timing, clock: Callable[[], float], max_duration: float | None
+    ) -> None:
         self.script = script
+        self.has_suspect = False
         self.said: list[str] = []
         self.news: list[str] = []
         self.deaths: list[int] = []
@@ -68,18 +75,25 @@ class Team:
             self.orders,
             progress=Progress(started=0.0),
             clock=clock,
+            remaining_limits=RemainingLimits(
+                limits=Limits(max_duration=max_duration),
+                seconds_before=0.0,
+                started=time.monotonic(),
+                clock=time.monotonic,
+            ),
             on_death=self._on_death,
             on_stop=self._on_stop,
             say=self.said.append,
             on_news=self.news.append,
-            log_of=lambda number: script.with_name(f"rove-{number}.log"),
+            log_of=lambda name: script.with_name(f"rove-{name}.log"),
             count_oom_kills=self._count_oom_kills,
             command=[str(script), "-m", "rove.app.worker"],
             timing=timing,
         )
 
-    async def _on_death(self, process: int) -> None:
+    async def _on_death(self, process: int) -> bool:
         self.deaths.append(process)
+        return self.has_suspect
 
     def _count_oom_kills(self) -> list[int]:
         """The counters of the machine and of a control group; only the second one changes."""
@@ -133,14 +147,19 @@ def hire(tmp_path: Path) -> Hire:
     """Make a team whose processes read their order and then run the lines given."""
 
     def make(
-        *lines: str, processes: int = 1, pause: float = 0.01, clock: Callable[[], float] = lambda: 0.0, **timing: float
+        *lines: str,
+        processes: int = 1,
+        pause: float = 0.01,
+        clock: Callable[[], float] = lambda: 0.0,
+        max_duration: float | None = None,
+        **timing: float,
     ) -> Team:
         script = tmp_path / "python"
         number = "number=${order#*'\"number\":'}; number=${number%%,*}"
         script.write_text("\n".join(["#!/bin/sh", "read -r order", number, *lines, ""]))
         script.chmod(0o755)
         waits = {"first_pause": pause, "mark": 0.01, "stop": 5.0, **timing}
-        return Team(script, processes, Timing(**waits), clock)
+        return Team(script, processes, Timing(**waits), clock, max_duration)
 
     return make
 
@@ -287,6 +306,37 @@ async def test_after_a_long_life_the_pause_is_short_again(hire: Hire) -> None:
     await until(lambda: len(team.said) == 17)
     team.supervisor.stop()
     assert await running is Ending.STOPPED
+
+
+async def test_a_death_with_a_suspect_does_not_slow_down_the_restarts(hire: Hire) -> None:
+    team = hire("exit 1", pause=0.001, longest_pause=60.0)
+    team.has_suspect = True
+    running = asyncio.create_task(team.run())
+    # Without the suspects the pauses would add up to a minute.
+    await until(lambda: len(team.said) == 17)
+    team.supervisor.stop()
+    assert await running is Ending.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("last", "lived", "has_suspect", "expected"),
+    [(0, 5, False, 1), (1, 5, False, 2), (40, 5, False, 60), (60, 5, False, 60), (60, 301, False, 1), (60, 5, True, 1)],
+)
+def test_the_pause_before_a_restart(last: float, lived: float, has_suspect: bool, expected: float) -> None:
+    assert Timing().pause_after(last, lived=lived, has_suspect=has_suspect) == expected
+
+
+async def test_the_time_limit_holds_while_a_worker_waits_to_be_restarted(hire: Hire) -> None:
+    team = hire("exit 1", pause=60.0, max_duration=0.3)
+    assert await team.run() is Ending.MAX_DURATION
+    assert len(team.said) == 1
+
+
+async def test_what_another_process_has_done_counts(hire: Hire) -> None:
+    team = hire(says(pages=3, ending="exhausted"))
+    team.supervisor.count(Counters(pages=4))
+    await team.run()
+    assert team.progress.pages == 7
 
 
 async def test_a_worker_that_exits_to_try_later_is_not_reported_as_dead(hire: Hire) -> None:

@@ -30,6 +30,8 @@ def test_a_report_survives_encoding() -> None:
         visits=2,
         bytes=1 << 60,
         in_flight=4,
+        at_once=9,
+        held_by=Counter({"cpu": 2}),
         queued=5,
         internal_errors=6,
         resident=1 << 30,

@@ -19,7 +19,7 @@ from rich.text import Text
 
 import rove
 from rove.cli import output
-from rove.harmless import one_line, some_lines
+from rove.notation.harmless import one_line, some_lines
 
 HOSTILE = "a\x1b]0;owned\x07\x9b2J\u202egpj.exe\u2066\u2028b\r\nforged line\ufeff\x00\x7f"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff]")

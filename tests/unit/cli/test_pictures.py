@@ -19,6 +19,7 @@ UNDISTURBED = replace(
     counters=Counters(in_flight=432),
     counts=replace(COUNTS, domains={**COUNTS.domains, "ready": 0, "excluded": 0}),
     left="12 s",
+    is_whole_crawl=True,
 )
 PICTURE = Path(__file__).parents[3] / "docs" / "pictures" / "panel.svg"
 

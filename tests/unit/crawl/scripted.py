@@ -15,25 +15,29 @@ from msgspec.structs import replace
 from rove.config import Settings
 from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import InflightLog
+from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import Ending, Shutdown
+from rove.crawl.silence import SilentVisits
 from rove.crawl.visit import Visit
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.fetch.contract import Request
+from rove.fetch.visit_connection import VisitConnection
 from rove.frontier.contract import Frontier
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
-from rove.parse.reader import PageReader
-from rove.policy.constants import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
+from rove.policy.concurrency import fixed
+from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
-from rove.urls.canonical import CrawlUrl, canonical
+from rove.urls.canonical import CrawlUrl
 from tests.contract.harness import SqliteHarness
+from tests.urls import FORM, canonical
 
 DELAY = 70.0
 Script = Mapping[str, Any]
@@ -93,12 +97,17 @@ class ScriptedFetcher:
         self.requested: list[str] = []
         self.requests: list[Request] = []
         self.before_answer: Callable[[Request], Awaitable[None]] | None = None
+        self.full: dict[str, float] = {}
+        """Hosts without room at their address, and the seconds until there is some."""
         self.names_answered_from = -math.inf
 
     @property
     def pages_requested(self) -> list[str]:
         """The URLs requested, without robots.txt."""
         return [url for url in self.requested if not url.endswith("/robots.txt")]
+
+    async def reserve(self, url: CrawlUrl, connection: VisitConnection, *, within: float) -> float:
+        return self.full.get(url.host, 0.0)
 
     async def fetch(self, request: Request) -> Outcome:
         self.requested.append(request.url.text)
@@ -135,8 +144,10 @@ class World:
         self.keep_raw = False
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
+        self.max_parsed_size = DEFAULT_MAX_PARSED_SIZE
+        self.max_links = DEFAULT_MAX_LINKS
         self.gate = Gate(Exclusions())
-        self.reader = PageReader()
+        self.form = FORM
         self.log_folder = folder / "inflight"
         self.inflight_log = InflightLog(self.log_folder, 1)
         self._folder = folder
@@ -186,7 +197,6 @@ class World:
     def close(self) -> None:
         """Close everything."""
         self.inflight_log.close()
-        asyncio.run(self.reader.close())
         asyncio.run(self._store.close())
         asyncio.run(self.harness.close())
 
@@ -197,19 +207,24 @@ class World:
             email="me@crawler.test",
             delay=DELAY,
             max_page_size=1 << 20,
+            max_parsed_size=self.max_parsed_size,
+            max_links=self.max_links,
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
             store=Keep.BOTH if self.keep_raw else Keep.TEXT,
         )
+        pressure = Pressure(settings, bounds=fixed(1), directory=self._folder, clock=self.now, on_news=lambda _: None)
         return CrawlContext(
             settings=settings,
             frontier=self.frontier,
             fetcher=self.fetcher,
             store=self._store,
             gate=self.gate,
-            reader=self.reader,
+            form=self.form,
             inflight_log=self.inflight_log,
-            pressure=Pressure(settings, concurrency=1, directory=self._folder, clock=self.now, on_news=lambda _: None),
+            pressure=pressure,
+            silence=SilentVisits(pressure.throttle, self.now),
+            new_domains=NewDomainLimits(self.now),
             progress=Progress(started=0.0),
             shutdown=self._shutdown,
             clock=self.now,
@@ -265,11 +280,12 @@ class World:
         self.advance(waited)
         return _without_rounding(waited), await self.visit()
 
-    async def keep_origin(self, origin: str, body: str, *, valid_for: float = 3600.0) -> None:
+    async def keep_origin(self, origin: str, body: str | bytes, *, valid_for: float = 3600.0) -> None:
         """Put a robots.txt record into the frontier."""
         url = crawl_url(origin + "/")
+        text = body.encode() if isinstance(body, str) else body
         record = OriginRecord(
-            domain=url.domain, origin=url.origin, status=RobotsStatus.RULES, body=body.encode(), valid_for=valid_for
+            domain=url.domain, origin=url.origin, status=RobotsStatus.RULES, body=text, valid_for=valid_for
         )
         await self.frontier.put_origins([record])
 

@@ -14,9 +14,12 @@ import msgspec
 import pytest
 
 from rove.app.recovery import recover_requests
-from rove.crawl.inflight_log import FILE_BYTES, InflightLog, Note, inflight_files, lost_visits
+from rove.crawl.inflight_log import FILE_BYTES, InflightLog, Note, Reading, inflight_files, lost_visits
 from rove.errors import DiskFull, StoreError
+from rove.frontier.priority import SUSPECT
+from rove.frontier.records import Suspect
 from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
+from rove.model.urls import PendingUrl
 from tests.unit.crawl.scripted import World
 
 DELAY = 70.0
@@ -444,3 +447,66 @@ async def test_a_request_whose_end_is_in_another_file_enters_the_ledger_with_its
     rows = await world.rows("SELECT status, error, ended - began, delay, settlement FROM request")
     await world.harness.close()
     assert rows == [(200, "", 500, 900_000, "lost")]
+
+
+def pending(fingerprint: int = 6, priority: int = 0) -> PendingUrl:
+    return PendingUrl(fingerprint, "http://a.test/", 0, 0, 0, False, priority, 0)
+
+
+def suspects(folder: Path, *, is_evidence: bool = False) -> dict[int, Suspect | None]:
+    paths = [path for _, path in inflight_files(folder)]
+    return {lost.visit: lost.suspect for lost in lost_visits(7, paths, DELAY, is_evidence=is_evidence)}
+
+
+class TestSuspects:
+    """Only what was being read when the process died is suspect."""
+
+    def test_a_visit_that_is_reading(self, folder: Path, inflight_log: InflightLog) -> None:
+        for visit in (1, 2, 3):
+            inflight_log.note(begun(visit))
+            inflight_log.note(ended(visit))
+        with Reading(inflight_log, 1, pending()):
+            assert suspects(folder) == {1: Suspect(fingerprint=6), 2: None, 3: None}
+        assert suspects(folder) == {1: None, 2: None, 3: None}
+
+    def test_reading_ends_with_an_exception_too_and_may_begin_again(
+        self, folder: Path, inflight_log: InflightLog
+    ) -> None:
+        inflight_log.note(begun(1))
+        reading = Reading(inflight_log, 1, pending(fingerprint=8))
+        with pytest.raises(ZeroDivisionError), reading:
+            raise ZeroDivisionError
+        assert suspects(folder) == {1: None}
+        with reading:
+            assert suspects(folder) == {1: Suspect(fingerprint=8)}
+
+    def test_evidence_names_the_deaths_before(self, folder: Path, inflight_log: InflightLog) -> None:
+        inflight_log.note(begun(1))
+        inflight_log.note(begun(2))
+        with Reading(inflight_log, 1, pending(priority=SUSPECT + 2)), Reading(inflight_log, 2, pending()):
+            assert suspects(folder)[1] == Suspect(fingerprint=6), "nobody has seen the process die"
+            seen = suspects(folder, is_evidence=True)
+            assert seen == {1: Suspect(fingerprint=6, deaths=1), 2: Suspect(fingerprint=6)}, "2 is not on trial"
+
+    @file_bytes(700)
+    def test_both_lines_are_in_one_file(self, folder: Path, inflight_log: InflightLog) -> None:
+        """A file is deleted alone: the end must not disappear before the beginning."""
+        for visit in range(40):
+            inflight_log.note(begun(visit))
+            with Reading(inflight_log, visit, pending()):
+                pass
+        assert len(files(folder)) > 5
+        for _, path in inflight_files(folder):
+            text = path.read_bytes()
+            assert text.count(b'"reading"') == text.count(b'"read"')
+
+    def test_an_incomplete_line_suspects_nobody(self, folder: Path, inflight_log: InflightLog) -> None:
+        inflight_log.note(begun(1))
+        with Reading(inflight_log, 1, pending()):
+            pass
+        (path,) = [path for _, path in inflight_files(folder)]
+        whole = path.read_bytes().rstrip(b"\0")
+        begins = whole.index(b"\n") + 1
+        for size in range(begins, begins + whole[begins:].index(b"\n")):
+            path.write_bytes(whole[:size])
+            assert suspects(folder) == {1: None}

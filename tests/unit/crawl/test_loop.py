@@ -360,3 +360,16 @@ async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(w
     assert len(await workspace.rows("SELECT 1 FROM content")) == 1
     repeats = await workspace.rows("SELECT name, repeats FROM domain")
     assert dict(repeats) == {"h0.test": round(1000 * (1 - (15 / 16) ** 3)), "h1.test": 0}
+
+
+async def test_the_memory_is_known_before_the_first_report(workspace: Workspace) -> None:
+    """If the process dies at once, its death can still be explained."""
+    await workspace.open("http://a.test/")
+    store = workspace.store()
+    crawl = workspace.crawl(store=store)
+    crawling = asyncio.create_task(crawl.run())
+    await asyncio.sleep(0)
+    assert crawl.progress.resident > 0
+    crawl.stop()
+    await crawling
+    await store.close()

@@ -19,7 +19,7 @@ from rove.frontier.clock import steady_seconds
 from rove.model.outcomes import FailureKind, Outcome
 from rove.policy.outage import OutageRules
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-from tests.unit.crawl.scripted import ScriptedFetcher, failed, page, page_with_links
+from tests.unit.crawl.scripted import ScriptedFetcher, failed, page, page_with_links, robots
 from tests.unit.crawl.workspace import Workspace
 
 HOSTS = 8
@@ -122,6 +122,40 @@ async def test_an_outage_is_waited_out_and_counts_against_nobody(workspace: Work
     assert settlement == "offline" and count > HOSTS
 
 
+async def test_sites_that_answer_for_robots_txt_alone_look_like_an_outage_only_once(workspace: Workspace) -> None:
+    """They fail all at once, and nothing else is left that could answer. A probe requests their robots.txt again."""
+    script = script_of(pages=1)
+    web = await opened(workspace, FragileWeb(script))
+    web.is_cut_off, web.failure = lambda url: url in script, FailureKind.TIMEOUT_FIRST_BYTE
+    all_asked = asyncio.Barrier(HOSTS)
+
+    async def before_answer(request: Request) -> None:
+        if request.url.text in script and web.requested.count(request.url.text) == 1:
+            await all_asked.wait()
+
+    web.before_answer = before_answer
+    async with running(workspace, outage_rules=FAST, delay=0.02, concurrency=HOSTS) as (_, task):
+        assert await task is Ending.EXHAUSTED
+    assert [sentence[:19] for sentence in workspace.news] == [NOTICED[:19], "Sites answer again "]
+    assert await workspace.states() == dict.fromkeys(script, "failed")
+
+
+async def test_a_site_that_did_not_fail_is_probed_beside_those_that_are_gone_for_good(workspace: Workspace) -> None:
+    """It asked for a longer delay, so it is not due while the others die."""
+    living = "http://living.test/"
+    script = script_of() | {f"{living}{number or ''}": page("<p>It lives") for number in range(3)}
+    script[living] = page_with_links(f"{living}1", f"{living}2")
+    script[f"{living}robots.txt"] = robots("User-agent: *\nCrawl-delay: 2\n")
+    web = workspace.fetcher = FragileWeb(script)
+    await workspace.open(living, *seeds_of(), delay=0.02)
+    rules = OutageRules(silence=0.2, first_probe=0.01, longest_probe=0.05)
+    async with running(workspace, outage_rules=rules, delay=0.02) as (_, _task):
+        await until(lambda: web.answered >= 3 * HOSTS and living in web.requested)
+        web.is_cut_off = lambda url: not url.startswith(living)
+        await until(lambda: NOTICED in workspace.news)
+        await until(lambda: any(sentence.startswith("Sites answer again") for sentence in workspace.news))
+
+
 async def test_probes_visit_few_domains_and_respect_the_delay(workspace: Workspace) -> None:
     web = await opened(workspace, FragileWeb(script_of()), delay=0.5)
     rules = OutageRules(silence=0.2, first_probe=0.05, longest_probe=0.05, probes=2)
@@ -162,7 +196,7 @@ async def test_a_moment_without_any_answer_counts_against_nobody_either(workspac
 async def test_a_site_that_fails_while_others_answer_is_to_blame(workspace: Workspace) -> None:
     script = script_of()
     web = await opened(workspace, FragileWeb(script))
-    async with running(workspace, outage_rules=FAST, delay=0.02) as (_, task):
+    async with running(workspace, outage_rules=FAST, delay=0.02, concurrency=HOSTS) as (_, task):
         await until(lambda: web.answered >= 3 * HOSTS)
         web.is_cut_off = lambda url: url.startswith("http://h0.test/")
         assert await task is Ending.EXHAUSTED
@@ -284,7 +318,7 @@ async def test_a_page_that_fails_after_its_robots_txt_was_answered_counts_agains
         assert await task is Ending.EXHAUSTED
     assert await against_domains(workspace) == []
     assert await workspace.states() == dict.fromkeys(script, "done")
-    assert len(web.requested) - len(web.pages_requested) == HOSTS, "each robots.txt is requested once"
+    assert web.answered <= 2 * HOSTS + FAST.probes, "only a probe requests robots.txt again"
 
 
 async def test_a_response_that_was_on_its_way_when_the_connection_was_lost_proves_nothing(workspace: Workspace) -> None:
@@ -330,6 +364,25 @@ async def test_names_that_cannot_be_looked_up_while_cached_ones_answer(
         crawl.stop()
     assert bool(await against_domains(workspace)) is is_resolver_alive
     assert workspace.news == []
+
+
+async def test_an_answer_from_before_the_outage_was_noticed_does_not_end_it(workspace: Workspace) -> None:
+    """The name server dies, cached names answer a little longer, and then nobody does."""
+    web = FragileWeb(script_of(hosts=HOSTS, pages=200))
+    web.failure = FailureKind.DNS
+    await opened(workspace, web)
+    async with running(workspace, outage_rules=FAST, delay=0.02, concurrency=HOSTS) as (crawl, _):
+        await until(lambda: web.answered >= 3 * HOSTS)
+        web.is_cut_off = lambda url: not url.startswith("http://h0.")
+        before, answered = len(web.requested), web.answered
+        await until(lambda: len(web.requested) > before + 2 * HOSTS and web.answered > answered + 4)
+        web.is_cut_off = lambda url: True
+        await until(lambda: NOTICED in workspace.news)
+        probes = len(web.requested)
+        await until(lambda: len(web.requested) > probes + 6)
+        assert workspace.news == [NOTICED]
+        crawl.stop()
+    assert await against_domains(workspace) == []
 
 
 async def test_a_request_that_outlasts_the_outage_counts_against_nobody(workspace: Workspace) -> None:

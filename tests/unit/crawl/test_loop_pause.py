@@ -23,6 +23,12 @@ async def until_it_says_so(workspace: Workspace) -> None:
         await asyncio.sleep(0.01)
 
 
+async def until_the_process_says_so(workspace: Workspace) -> None:
+    """Wait for the heartbeat with the pause, which comes a moment after the panel shows it."""
+    while await workspace.rows("SELECT paused FROM process") != [(1,)]:
+        pass
+
+
 async def until_nothing_is_leased(workspace: Workspace) -> None:
     while (await workspace.counts()).domains["leased"]:
         pass
@@ -96,7 +102,7 @@ async def test_a_paused_crawl_does_not_end_because_nothing_is_left(workspace: Wo
     running = asyncio.create_task(crawl.run())
     async with asyncio.timeout(PATIENCE):
         await until_it_says_so(workspace)
-        assert await workspace.rows("SELECT paused FROM process") == [(1,)]
+        await until_the_process_says_so(workspace)
         await workspace.some_turns()
         assert not running.done()
         crawl.set_paused(False)

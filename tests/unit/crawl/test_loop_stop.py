@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+from rove.config import Limits
 from rove.crawl.shutdown import Ending
+from rove.errors import FrontierError
 from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
+from rove.frontier.contract import Frontier
 from rove.policy.constants import VISIT_BUDGET
 from tests.unit.crawl.scripted import ScriptedFetcher, page
 from tests.unit.crawl.workspace import Workspace, front_pages
+
+
+class Away:
+    """A frontier whose database does not answer."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._stopped = asyncio.Event()
+        self.waited: set[str] = set()
+
+    def stop_waiting(self, seconds: float) -> None:
+        self._stopped.set()
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._frontier, name)
+        if not inspect.iscoroutinefunction(real):
+            return real
+
+        async def wait(*_: object, **__: object) -> None:
+            self.waited.add(name)
+            await self._stopped.wait()
+            raise FrontierError("the database is away")
+
+        return wait
 
 
 class TestStop:
@@ -41,6 +72,16 @@ class TestStop:
         assert counts.domains["waiting"] == 2
         assert counts.domains["ready"] == 8
         assert counts.urls_pending == 10
+
+    async def test_the_time_limit_holds_while_the_database_is_away(self, workspace: Workspace) -> None:
+        """Neither a heartbeat nor what precedes a claim returns until the shutdown gives up waiting."""
+        await workspace.open(*front_pages(1))
+        frontier = Away(workspace.frontier)
+        crawl = workspace.crawl(frontier=frontier, limits=Limits(max_duration=2.5), store=workspace.store())
+        with pytest.raises(FrontierError, match="the database is away"):
+            await crawl.run()
+        assert crawl._shutdown.ending is Ending.MAX_DURATION
+        assert frontier.waited >= {"note_alive", "responding_due"}
 
     async def test_fetches_in_flight_may_finish(self, workspace: Workspace) -> None:
         workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))

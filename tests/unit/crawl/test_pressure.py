@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from rove.config import LEAST_MEMORY, Settings
-from rove.crawl.pressure import DiskWatch, Pressure, fetches_within, free_bytes
+from rove.crawl.pressure import SLOT_BYTES, DiskWatch, Pressure, fetches_within, free_bytes
 from rove.model.outcomes import Failed, FailureKind
+from rove.policy.concurrency import FILES_REST, Bounds, HeldBy, fixed
 from rove.resources.memory import Share
 from rove.resources.process_state import resident_bytes
 
@@ -25,22 +26,33 @@ class Here:
         self,
         folder: Path,
         *,
-        concurrency: int = 100,
+        bounds: Bounds = fixed(100),  # noqa: B008 - it cannot change
         measure_disk: Callable[[Path], int | None] = free_bytes,
         measure_memory: Callable[[], int | None] = resident_bytes,
+        measure_machine: Callable[[], int | None] = lambda: None,
+        processes: int = 1,
         **settings: Any,
     ) -> None:
         self.now = 100.0
         self.news: list[str] = []
         self.pressure = Pressure(
             Settings(email="me@crawler.test", **settings),
-            concurrency=concurrency,
+            bounds=bounds,
             directory=folder,
             clock=lambda: self.now,
             on_news=self.news.append,
             measure_disk=measure_disk,
             measure_memory=measure_memory,
+            measure_machine=measure_machine,
+            processes=processes,
         )
+
+    def check(self, seconds: int = 1, *, are_waiting: bool = True) -> int:
+        """Check once a second; return how many visits may be in flight."""
+        for _ in range(seconds):
+            self.now += 1.0
+            self.pressure.check(are_waiting=are_waiting)
+        return self.pressure.throttle.limit
 
 
 def out_of_files() -> Failed:
@@ -115,7 +127,7 @@ def test_the_memory_of_this_process_is_known() -> None:
 
 
 def test_bodies_that_wait_shut_the_slots_and_lower_their_number(tmp_path: Path) -> None:
-    here = Here(tmp_path, max_memory=LEAST_MEMORY, concurrency=100)
+    here = Here(tmp_path, max_memory=LEAST_MEMORY)
     pressure, page = here.pressure, Share(here.pressure.memory)
     page.keep(pressure.memory.room)
     body = Share(pressure.memory)
@@ -123,7 +135,7 @@ def test_bodies_that_wait_shut_the_slots_and_lower_their_number(tmp_path: Path) 
     assert pressure.throttle.allowed == 0
     assert pressure.troubles() == {"disk": "", "memory": "slowed: 1 fetch waiting for memory", "fetches": ""}
     page.keep(0)
-    assert pressure.throttle.allowed == 25
+    assert here.check() == pressure.throttle.allowed == 25
     assert pressure.troubles()["fetches"] == "slowed: 25 fetches at once"
     assert not here.news, "the user is not told"
 
@@ -141,11 +153,14 @@ def test_a_shortage_of_files_lowers_the_fetches_for_a_while(tmp_path: Path) -> N
     here = Here(tmp_path)
     for _ in range(50):
         here.pressure.note_failure(out_of_files())
-    assert here.pressure.throttle.allowed == 75
+    assert here.check() == 75
     assert here.news == ["open files ran out: 75 fetches at once from now on (Too many open files)"]
-    here.now += 10
+    assert here.check(int(FILES_REST) - 2) == 75
+    assert here.pressure.troubles()["fetches"] == "slowed: 75 fetches at once"
     here.pressure.note_failure(out_of_files())
-    assert here.pressure.throttle.allowed == 56
+    assert here.check() == 56
+    assert here.check(int(FILES_REST) + 60) == 100
+    assert not here.pressure.troubles()["fetches"]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +174,45 @@ def test_a_shortage_of_files_lowers_the_fetches_for_a_while(tmp_path: Path) -> N
 def test_other_failures_do_not_lower_the_fetches(tmp_path: Path, failure: Failed) -> None:
     here = Here(tmp_path)
     here.pressure.note_failure(failure)
-    assert here.pressure.throttle.allowed == 100 and not here.news
+    assert here.check() == 100 and not here.news
+
+
+def automatic(most: int = 10_000) -> Bounds:
+    return Bounds(start=50, most=most, most_by=HeldBy.MOST, bytes_each=SLOT_BYTES)
+
+
+def test_fetches_grow_until_the_memory_limit(tmp_path: Path) -> None:
+    """Every visit takes the memory that is set aside for it; the limit leaves room for bodies."""
+    settings: dict[str, Any] = {"max_memory": 512 * MiB, "max_page_size": MiB}
+    base = 60 * MiB
+    here = Here(tmp_path, bounds=automatic(), measure_memory=lambda: base, **settings)
+    limit = here.check(120)
+    assert here.pressure.steering.state.held_by is HeldBy.MEMORY
+    assert limit > 1_000
+    assert limit * SLOT_BYTES + base < 512 * MiB
+    assert here.check(60) <= 1.05 * limit, "it has settled"
+    assert not here.pressure.troubles()["fetches"], "that is no trouble"
+
+
+def test_processes_share_what_the_machine_has_left(tmp_path: Path) -> None:
+    available = 400 * MiB
+    alone = Here(tmp_path, bounds=automatic(), measure_machine=lambda: available)
+    one_of_four = Here(tmp_path, bounds=automatic(), measure_machine=lambda: available, processes=4)
+    available = 8 * MiB
+    assert alone.check(30) > one_of_four.check(30)
+
+
+def test_fetches_do_not_grow_while_no_domain_waits(tmp_path: Path) -> None:
+    here = Here(tmp_path, bounds=automatic())
+    assert here.check(60, are_waiting=False) == 50
+    assert here.pressure.steering.state.held_by is HeldBy.DEMAND
+
+
+def test_two_checks_at_once_are_one_decision(tmp_path: Path) -> None:
+    here = Here(tmp_path, bounds=automatic())
+    for _ in range(100):
+        here.pressure.check(are_waiting=True)
+    assert here.pressure.throttle.limit == 50
 
 
 def test_how_many_fetches_fit_into_a_memory_limit() -> None:

@@ -21,6 +21,7 @@ from rove.policy.retry import hold_for
 from rove.policy.robots_lines import MAX_ROBOTS_BYTES
 from rove.urls.canonical import CrawlUrl
 from tests.unit.crawl.scripted import crawl_url, failed, redirect, refused, response, robots, wrong_type
+from tests.urls import FORM
 
 PAGE = crawl_url("https://www.a.test:8443/some/page?q")
 ROBOTS = "https://www.a.test:8443/robots.txt"
@@ -47,7 +48,7 @@ class Script:
 async def fetch(script: Script, previous: OriginRecord | None, *, delay: float = 70.0) -> OriginRecord:
     """Fetch the robots.txt of PAGE from the script; return the new record."""
     gate = Gate(Exclusions(["x.test"]))
-    answer = await request_robots(PAGE, previous, cast(Requester, script), gate)
+    answer = await request_robots(PAGE, previous, cast(Requester, script), gate, FORM)
     return origin_record(PAGE, answer, previous, delay)
 
 

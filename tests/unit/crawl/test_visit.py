@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from rove.fetch.contract import Request
 from rove.model.outcomes import TEMPORARY_FAILURES, FailureKind, Fetched, Outcome
-from rove.parse.reader import PageReader, Unread
+from rove.model.text_hash import text_hash
 from rove.policy.constants import VISIT_BUDGET
-from rove.urls.fingerprint import fingerprint_bytes
 from tests.unit.crawl.scripted import (
     DELAY,
     ROBOTS,
@@ -41,7 +40,7 @@ class TestPages:
         assert saved.source is None, "the outcome is not kept if only texts are stored"
         row = record.requests[-1]
         assert (row.title, row.status, row.size) == ("A title", 200, len(html))
-        assert row.content_hash == fingerprint_bytes(saved.text)
+        assert row.content_hash == text_hash(saved.text)
         assert saved.fetched_at == row.started
         rows = await world.rows("SELECT url, depth, hops, assume_https FROM url WHERE depth = 3 ORDER BY url")
         assert rows == [(f"{A}/b", 3, 0, 0), ("http://c.test/", 3, 0, 0)]
@@ -62,44 +61,32 @@ class TestPages:
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_a_page_with_too_many_links_is_marked(self, world: World) -> None:
-        world.reader = PageReader(max_links=1)
+        world.max_links = 1
         await world.open(f"{A}/", script={f"{A}/": page_with_links("/b", "/c")})
         record = await world.visit()
         assert record.requests[-1].marks == ("links-cut",)
         assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
         assert (await world.counters())["marks.links-cut"] == 1
 
-    @pytest.mark.system
-    async def test_a_long_page_is_parsed_beside_the_event_loop(self, world: World) -> None:
-        html = "<title>Long</title>" + "<p>Some text.<a href=/b>b</a>" * 5_000
+    async def test_no_more_of_a_page_is_read_than_allowed(self, world: World) -> None:
+        html = "<p>Some text.<a href=/b>b</a>" + " " * 2_000 + "<a href=/c>c</a>"
+        world.max_parsed_size = 1_024
         await world.open(f"{A}/", script={f"{A}/": page(html)})
         record = await world.visit()
-        await world.reader.close()
-        assert record.requests[-1].title == "Long" and record.requests[-1].marks == ()
+        assert record.requests[-1].marks == ("parse-cut",)
         assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
 
-    @pytest.mark.system
-    async def test_nothing_is_taken_from_a_page_that_is_too_complex(self, world: World) -> None:
-        world.reader = PageReader(max_cpu_seconds=0.5)
-        html = "<a href=/b>b</a>" + "<dl><dt>" * 100_000
-        await world.open(f"{A}/", script={f"{A}/": page(html)})
+    @pytest.mark.parametrize("status", [200, 403])
+    async def test_nothing_is_taken_from_a_bot_wall(self, world: World, status: int) -> None:
+        html = "<title>Just a moment...</title><script>_cf_chl_opt={}</script><a href=/b>b</a>"
+        outcome = page(html) if status == 200 else refused(403, ("cf-mitigated", "challenge"))
+        await world.open(f"{A}/", script={f"{A}/": outcome})
         record = await world.visit()
-        assert world.pages == [] and record.requests[-1].marks == ("html-too-complex",)
+        assert world.pages == [] and record.requests[-1].marks == ("challenged",)
+        assert record.requests[-1].error == ("challenged" if status == 200 else "status-403")
         assert await world.states() == {f"{A}/": "failed"}
-        assert await world.reason(f"{A}/") == "too complex to be read"
-
-    async def test_a_page_that_could_not_be_read_in_time_is_tried_again(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        async def busy(*_: object, **__: object) -> Unread:
-            return Unread.BUSY
-
-        monkeypatch.setattr(world.reader, "read_apart", busy)
-        await world.open(f"{A}/", script={f"{A}/": page("<br>" * 5_000)})
-        record = await world.visit()
-        assert world.pages == [] and record.requests[-1].marks == ()
-        assert record.requests[-1].error == "busy", "the ledger shows why it is requested again"
-        assert await world.states() == {f"{A}/": "pending"}
+        assert await world.reason(f"{A}/") == "challenged"
+        assert record.pacing(70.0).reason == "backoff", "as after a 429"
 
     async def test_links_are_relative_to_the_url_after_redirects(self, world: World) -> None:
         await world.open(f"{A}/x", script={f"{A}/x": redirect("/dir/")})

@@ -10,8 +10,8 @@ from rove.crawl.inflight_log import inflight_files, lost_visits
 from rove.errors import StoreError
 from rove.fetch.contract import Request
 from rove.frontier.records import LostVisit
-from rove.model.ledger import DelaySource
-from rove.urls.fingerprint import fingerprint_bytes
+from rove.model.ledger import DelaySource, Settlement
+from rove.model.text_hash import robots_name
 from tests.unit.crawl.scripted import DELAY, NOTHING_PRIVATE, ROBOTS, A, World, page, refused, robots
 
 
@@ -37,8 +37,7 @@ class TestInflightLog:
         assert (lost.visit, lost.domain) == (held.lease.token, held.lease.domain)
         assert lost.robots == [NOTHING_PRIVATE.body]
         assert lost.earliest == world.harness.now() + 1000 * DELAY + 1
-        hashes = [row.content_hash for row in lost.rows]
-        assert hashes[0] == fingerprint_bytes(NOTHING_PRIVATE.body)
+        assert [row.robots for row in lost.rows] == [robots_name(NOTHING_PRIVATE.body), ""]
         assert [(row.began, row.ended) for row in lost.rows] == [(row.began, row.ended) for row in record.requests]
 
     async def test_the_pause_that_an_answer_asks_for_is_logged_with_it(self, world: World) -> None:
@@ -61,6 +60,23 @@ class TestInflightLog:
         world.fetcher.before_answer = look
         await world.visit()
         assert seen == {ROBOTS: [DELAY], f"{A}/": [500.0, 500.0]}
+
+    async def test_a_request_that_outlives_its_lease_is_late_and_ends_at_the_deadline(self, world: World) -> None:
+        """Its process was suspended. The server has seen no more of it than until the deadline."""
+        await world.open(f"{A}/", script={ROBOTS: NOTHING_PRIVATE, f"{A}/": page()})
+
+        async def suspend(request: Request) -> None:
+            if request.url.text == f"{A}/":
+                world.advance(1_000)
+
+        world.fetcher.before_answer = suspend
+        held = await world.claim()
+        record, visit = world.start(held)
+        await visit.run()
+        robots_row, row = record.requests
+        assert (robots_row.settlement, row.settlement) == (Settlement.SETTLED, Settlement.LATE)
+        assert row.ended == int((held.deadline + held.clock_offset) * 1000)
+        assert (record.settled, record.deferred, record.pages) == ({}, {}, [])
 
     async def test_a_cancelled_request_is_logged_as_aborted(self, world: World) -> None:
         await world.open(f"{A}/")

@@ -11,11 +11,11 @@ from msgspec import structs
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.model.ledger import Content, DelaySource, Location, RequestKind, Settlement
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome
+from rove.model.text_hash import robots_name
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, RobotsStatus, Settled
 from rove.policy.pacing import REPEATS_MEMORY
 from rove.store.contract import Page, Stored
-from rove.urls.fingerprint import fingerprint_bytes
 from tests.unit.crawl.scripted import crawl_url, page, redirect, refused, wrong_type
 
 DELAY = 70.0
@@ -224,11 +224,11 @@ def test_the_validity_of_a_robots_txt_shrinks_until_it_is_saved(record: VisitRec
     record.note_robots(origin)
     record.note_origin(origin)
     assert record.origins(now=42.0) == [origin.replace(valid_for=70.0)]
-    assert record.requests[-1].content_hash == fingerprint_bytes(origin.body)
+    assert record.requests[-1].robots == robots_name(origin.body)
 
 
 @pytest.mark.parametrize("status", [RobotsStatus.NONE, RobotsStatus.UNREACHABLE])
 def test_without_rules_no_robots_txt_is_named(record: VisitRecord, status: RobotsStatus) -> None:
     note(record, refused(404))
     record.note_robots(OriginRecord(domain=URL.domain, origin=URL.origin, status=status, body=b"old", valid_for=1.0))
-    assert record.requests[-1].content_hash is None
+    assert record.requests[-1].robots == ""

@@ -247,6 +247,20 @@ class TestBareDomains:
         assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "done", "http://a.test/b": "pending"}
         assert await world.reason(self.HTTPS) == self.HTTP
 
+    async def test_a_host_that_is_silent_over_https_gets_less_time_over_http(self, world: World) -> None:
+        script = {url: failed(FailureKind.TIMEOUT_CONNECT) for url in (self.HTTPS_ROBOTS, self.HTTP_ROBOTS)}
+        await world.open(bare_domain("a.test"), script=script)
+        await world.visit()
+        assert [request.is_brief for request in world.fetcher.requests] == [False, True]
+        await world.visit_next()
+        assert [request.is_brief for request in world.fetcher.requests[2:]] == [False, False], "it may only be slow"
+
+    async def test_http_gets_all_its_time_if_https_is_refused(self, world: World) -> None:
+        script = {self.HTTPS_ROBOTS: failed(FailureKind.CONNECT), self.HTTP: page()}
+        await world.open(bare_domain("a.test"), script=script)
+        await world.visit()
+        assert not any(request.is_brief for request in world.fetcher.requests)
+
     async def test_http_is_tried_if_only_the_page_is_unreachable(self, world: World) -> None:
         script = {self.HTTPS: failed(FailureKind.RESET), self.HTTP: page()}
         await world.open(bare_domain("a.test"), script=script)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
+import zlib
 from typing import cast
 
 import pytest
@@ -11,8 +13,10 @@ from msgspec.structs import replace
 
 from rove.fetch.contract import Request
 from rove.fetch.visit_connection import IdleConnection
+from rove.frontier.records import MAX_ROBOTS_BYTES_A_DAY
 from rove.model.ledger import RequestKind
 from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind, Outcome
+from rove.model.text_hash import robots_name
 from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.robots_lines import MAX_ROBOTS_BYTES
@@ -61,6 +65,23 @@ class TestRobots:
         assert world.fetcher.requested == [ROBOTS, f"{A}/"]
         assert [row.kind for row in record.requests] == [RequestKind.ROBOTS, RequestKind.PAGE]
         assert await world.states() == {f"{A}/": "done"}
+
+    async def test_a_text_that_is_not_kept_applies_and_is_read_again(self, world: World) -> None:
+        """A domain that has stored its share of robots.txt files is still crawled by their rules."""
+        await world.open(f"{A}/private", f"{A}/1", f"{A}/2", script={ROBOTS: NOTHING_PRIVATE})
+        world.fetcher.script |= {f"{A}/1": page(), f"{A}/2": page()}
+        share = random.Random(1).randbytes(MAX_ROBOTS_BYTES_A_DAY - 4096)
+        left = MAX_ROBOTS_BYTES_A_DAY - len(zlib.compress(share, 6))
+        await world.keep_origin("http://b.a.test", share)
+        await world.keep_origin("http://c.a.test", random.Random(2).randbytes(left - 30))
+        record = await world.visit()
+        assert world.fetcher.requested == [ROBOTS, f"{A}/1"]
+        assert record.requests[0].robots == robots_name(NOTHING_PRIVATE.body)
+        assert [row.marks for row in record.requests] == [("robots-not-kept",), ()]
+        await world.visit_next()
+        assert world.fetcher.requested == [ROBOTS, f"{A}/1", ROBOTS, f"{A}/2"]
+        assert await world.states() == {f"{A}/private": "blocked", f"{A}/1": "done", f"{A}/2": "done"}
+        assert (await world.counters())["marks.robots-not-kept"] == 2
 
     async def test_requests_have_limits(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": page()})

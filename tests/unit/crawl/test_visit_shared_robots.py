@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from rove.model.outcomes import FailureKind, Outcome
+from rove.model.urls import NotAccepted
 from rove.policy.exclusions import Exclusions
 from tests.unit.crawl.scripted import (
     DELAY,
@@ -119,7 +120,9 @@ class TestWaiting:
     async def test_its_domain_does_not_become_a_part_of_the_crawl(self, world: World) -> None:
         await world.open(f"{A}/", script={ROBOTS: TO_B})
         await world.visit()
-        added = await world.frontier.add([new_url(f"{B}/", 1), new_url(f"{A}/2", 1)], only_known_domains=True)
+        added = await world.frontier.add(
+            [new_url(f"{B}/", 1), new_url(f"{A}/2", 1)], refuse_new_domains=NotAccepted.OUT_OF_SCOPE
+        )
         assert added.unseen == 1
         assert f"{B}/" not in await world.states()
 

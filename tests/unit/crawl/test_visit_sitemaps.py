@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
+from rove.frontier.priority import FOREIGN, RETRIED
 from rove.model.ledger import RequestKind
 from rove.model.outcomes import FailureKind, Fetched, Outcome
-from rove.parse.sitemap import MAX_SITEMAP_BYTES
+from rove.parse.sitemap import MAX_SITEMAP_BYTES, Listed
 from tests.unit.crawl.scripted import NOTHING_PRIVATE, ROBOTS, A, World, new_url, page, redirect, refused, robots
 
 
@@ -26,11 +28,18 @@ class TestSitemaps:
         rows = await world.rows("SELECT url, depth, sitemap_of FROM url WHERE state = 0")
         return {url: (depth, host) for url, depth, host in rows}
 
+    async def foreign(self, world: World) -> set[str]:
+        """Return the pending URLs that only other domains name."""
+        rows = await world.rows(f"SELECT url FROM url WHERE state = 0 AND priority BETWEEN {FOREIGN} AND {RETRIED - 1}")
+        return {url for (url,) in rows}
+
     async def test_robots_txt_adds_them_to_the_frontier(self, world: World) -> None:
-        lines = f"Sitemap: {self.MAP}\nUser-agent: *\nDisallow: /private\nSitemap: http://b.test/x\n"
+        lines = f"Sitemap: {self.MAP}\nUser-agent: *\nDisallow: /private\nSitemap: http://b.test/x.xml\nSitemap: http://b.test/page\n"
         await world.open(f"{A}/", script={ROBOTS: robots(lines), f"{A}/": page()})
         await world.visit()
-        assert await self.pending(world) == {self.MAP: (0, "a.test"), "http://b.test/x": (0, "a.test")}
+        others = {"http://b.test/x.xml": (1, "a.test"), "http://b.test/page": (1, "")}
+        assert await self.pending(world) == {self.MAP: (0, "a.test"), **others}
+        assert await self.foreign(world) == others.keys()
 
     async def test_they_belong_to_the_host_whose_robots_txt_was_requested(self, world: World) -> None:
         other = "http://b.a.test/r"
@@ -91,6 +100,46 @@ class TestSitemaps:
         world.fetcher.script[other] = sitemap("urlset", f"{A}/1", "http://maps.test/2", "http://c.test/3")
         await world.visit()
         assert set(await self.pending(world)) == {f"{A}/1", "http://maps.test/2"}
+        assert await self.foreign(world) == set(), "the robots.txt of a.test vouches for it"
+
+    async def test_an_index_in_another_domain_may_name_sitemaps_but_these_name_no_others(self, world: World) -> None:
+        index, child = "http://maps.test/index.xml", "http://maps.test/child.xml"
+        await world.open(new_url(index, depth=1, sitemap_of="a.test", is_foreign=True))
+        world.fetcher.script |= {
+            index: sitemap("sitemapindex", child, f"{A}/own.xml"),
+            child: sitemap("sitemapindex", "http://maps.test/grandchild.xml"),
+            f"{A}/own.xml": sitemap("urlset"),
+        }
+        await world.visit()
+        assert await self.pending(world) == {child: (2, "a.test"), f"{A}/own.xml": (2, "a.test")}
+        assert await self.foreign(world) == set()
+        while child in await self.pending(world):
+            await world.visit_next()
+        assert "http://maps.test/grandchild.xml" not in await world.states()
+
+    async def test_a_redirect_to_another_domain_leads_to_a_foreign_sitemap(self, world: World) -> None:
+        moved = "http://b.test/junk.xml"
+        await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: redirect(moved)})
+        await world.visit()
+        assert await self.pending(world) == {moved: (1, "a.test")}
+        assert await self.foreign(world) == {moved}
+
+    async def test_a_page_that_others_named_first_is_read_as_a_sitemap_in_the_first_visit(self, world: World) -> None:
+        named = new_url(self.MAP, depth=1, is_foreign=True)
+        script = {ROBOTS: robots(f"Sitemap: {self.MAP}\n"), self.MAP: sitemap("urlset", "/1")}
+        await world.open(named, script=script)
+        record = await world.visit()
+        assert [row.kind for row in record.requests] == [RequestKind.ROBOTS, RequestKind.SITEMAP]
+        assert await world.states() == {self.MAP: "read", f"{A}/1": "pending"}
+
+    async def test_a_page_that_others_named_is_read_as_the_sitemap_that_its_robots_txt_names(
+        self, world: World
+    ) -> None:
+        named = new_url(self.MAP, depth=3, is_foreign=True)
+        await world.open(f"{A}/", named, script={ROBOTS: robots(f"Sitemap: {self.MAP}\n"), f"{A}/": page()})
+        await world.visit()
+        assert await self.pending(world) == {self.MAP: (0, "a.test")}
+        assert await self.foreign(world) == set()
 
     async def test_a_sitemap_that_robots_txt_forbids_is_not_fetched(self, world: World) -> None:
         await world.open(new_url(f"{A}/private/map.xml", sitemap_of="a.test"))
@@ -134,15 +183,16 @@ class TestSitemaps:
     ) -> None:
         reading = asyncio.Event()
 
-        async def read_for_ever(*_: object, **__: object) -> None:
-            reading.set()
-            await asyncio.Event().wait()
+        def read_for_ever(*_: object, **__: object) -> Iterator[Listed]:
+            while True:
+                reading.set()
+                yield Listed()
 
         await world.open(new_url(self.MAP, sitemap_of="a.test"))
         world.fetcher.script[self.MAP] = sitemap("urlset", "/1")
         held = await world.claim()
         record, visit = world.start(held)
-        monkeypatch.setattr(world.reader, "list_sitemap", read_for_ever)
+        monkeypatch.setattr("rove.crawl.visit.read_sitemap", read_for_ever)
         task = asyncio.ensure_future(visit.run())
         await reading.wait()
         task.cancel()

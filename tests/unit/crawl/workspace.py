@@ -15,9 +15,11 @@ from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
+from rove.crawl.new_domains import MAX_PER_PAGE, NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import GRACE_SECONDS, Ending, Shutdown
+from rove.crawl.silence import SilentVisits
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
 from rove.frontier.reader import CrawlReader
@@ -27,7 +29,7 @@ from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.counts import Counts
 from rove.model.ledger import RequestRow
-from rove.parse.reader import PageReader
+from rove.policy.concurrency import fixed
 from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
@@ -36,6 +38,7 @@ from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from rove.store.warc import WarcStore
 from tests.unit.crawl.scripted import ScriptedFetcher, new_url, page, page_with_links, query, states
+from tests.urls import FORM
 
 
 class Wrapped:
@@ -95,6 +98,7 @@ class Workspace:
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.seeds_loaded = True
+        self.new_domains_per_page = MAX_PER_PAGE
         self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
@@ -138,10 +142,11 @@ class Workspace:
     ) -> Crawl:
         """Return a crawl that has not begun yet."""
         chosen: dict[str, Any] = {"delay": 0.0, "concurrency": 4} | changes
+        concurrency: int = chosen["concurrency"]
         settings = Settings(email="me@crawler.test", **chosen)
         self.progress = Progress(started=clock())
         self.pressure = Pressure(
-            settings, concurrency=settings.concurrency, directory=self.folder, clock=clock, on_news=self.news.append
+            settings, bounds=fixed(concurrency), directory=self.folder, clock=clock, on_news=self.news.append
         )
         frontier = frontier or self.frontier
         context = CrawlContext(
@@ -150,9 +155,11 @@ class Workspace:
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
-            reader=PageReader(),
+            form=FORM,
             inflight_log=self.inflight_log(),
             pressure=self.pressure,
+            silence=SilentVisits(self.pressure.throttle, clock),
+            new_domains=NewDomainLimits(clock, per_page=self.new_domains_per_page),
             progress=self.progress,
             shutdown=Shutdown(frontier, grace_seconds=grace_seconds),
             clock=clock,

@@ -12,9 +12,10 @@ import pytest
 from rove.demo.log import LoggedRequest, LogKind
 from rove.demo.profile import CALM, FULL, EntryKind, Profile, RobotsKind, SiteShape
 from rove.demo.web import STALL_SECONDS, SmallWeb
-from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from rove.urls.canonical import CrawlUrl, parse_base
 from tests.judge import LoggedVisit, LogVerdict, Rule, judge
 from tests.oracle import all_hosts, allowed, crawl_delay
+from tests.urls import canonical
 
 DELAY = 10.0
 TIDY = replace(CALM, entries={EntryKind.PAGE: 1}, robots={RobotsKind.PRIVATE: 1}, shapes={SiteShape.BARE_AND_BLOG: 1})
@@ -184,6 +185,20 @@ def test_a_crawl_delay_counts_once_it_was_served() -> None:
     unheard = replace(own[0], complete=False)
     again = replace(own[0], start=15.0, end=15.1)
     assert judge(web, [unheard, again], DELAY).polite
+
+
+def test_a_crawl_delay_that_was_served_just_before_a_kill_counts_once_a_page_was_requested() -> None:
+    web = SmallWeb(1, 1, replace(TIDY, robots={RobotsKind.DELAYED: 1}, crawl_delay=20.0))
+    host = web.host_name(0)
+    robots = logged(0.0, "/robots.txt", host=host)
+    unread = [robots, logged(robots.end + DELAY, "/robots.txt", host=host)]
+    assert judge(web, unread, DELAY).violations
+    assert judge(web, unread, DELAY, killed_at=[robots.end + 2.0]).violations, "there was time to read it"
+    assert judge(web, unread, DELAY, killed_at=[robots.end + 0.5]).polite
+    page = logged(1.0, "/", host=host)
+    read = [robots, page, logged(page.end + DELAY, "/a", host=host)]
+    verdict = judge(web, read, DELAY, killed_at=[robots.end + 0.5])
+    assert Rule.TOO_SOON in [violation.broken for violation in verdict.violations]
 
 
 def test_a_forbidden_path() -> None:

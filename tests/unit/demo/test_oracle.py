@@ -17,8 +17,9 @@ from selectolax.lexbor import LexborHTMLParser
 from rove.demo.profile import CALM, FULL, EntryKind, Profile, RobotsKind
 from rove.demo.response import WebResponse
 from rove.demo.web import STALL_SECONDS, SmallWeb
-from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from rove.urls.canonical import CrawlUrl, parse_base
 from tests.oracle import all_hosts, allowed, crawl_delay, expected_pages
+from tests.urls import canonical
 
 _DECODERS = {"gzip": gzip.decompress, "deflate": zlib.decompress, "br": brotli.decompress}
 

@@ -24,7 +24,8 @@ from rove.fetch.dns import Resolver
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import Failed, FailureKind, Outcome
-from rove.urls.canonical import CrawlUrl, canonical
+from rove.urls.canonical import CrawlUrl
+from tests.urls import canonical
 
 AGENT = "rove-test/1.0 (+mailto:someone@crawler.test)"
 HTML = frozenset({"text/html", "text/plain"})

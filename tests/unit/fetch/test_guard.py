@@ -12,8 +12,8 @@ from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from rove.policy.ports import BAD_PORTS
-from rove.urls.canonical import canonical
 from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, parsed, request_to, serve
+from tests.urls import canonical
 
 LOOPBACK = [
     "http://127.0.0.1/",

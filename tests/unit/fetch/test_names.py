@@ -11,9 +11,9 @@ from rove.fetch.contract import Request
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import FailureKind, Fetched
-from rove.urls.canonical import canonical
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, parsed, serve
+from tests.urls import canonical
 
 pytestmark = pytest.mark.system
 

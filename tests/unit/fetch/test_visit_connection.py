@@ -482,35 +482,6 @@ async def test_the_connection_is_used_if_its_address_is_among_the_new_ones() -> 
     assert server.connections == BOTH
 
 
-@on_loop
-async def test_an_idle_connection_keeps_its_slot() -> None:
-    async with serving() as server, fetching(per_address=1) as fetcher:
-        first, second = Visitor(fetcher, server), Visitor(fetcher, server)
-        await first.robots()
-        waiting = asyncio.create_task(second.page())
-        await asyncio.sleep(0.1)
-        assert server.connections == [[ROBOTS]], "there is no slot for another connection"
-        assert body(await first.page()) == b"hello"
-        assert body(await waiting) == b"hello"
-        await first.robots()
-        waiting = asyncio.create_task(second.page())
-        await asyncio.sleep(0.1)
-        first.connection.close()
-        assert body(await waiting) == b"hello"
-    assert server.connections == [[ROBOTS, PAGE], [PAGE], [ROBOTS], [PAGE]]
-
-
-@on_loop
-async def test_a_visit_does_not_wait_for_its_own_idle_connection() -> None:
-    async with serving() as server, fetching(per_address=1) as fetcher:
-        visit = Visitor(fetcher, server)
-        await visit.robots()
-        async with asyncio.timeout(2):
-            assert body(await visit.robots(host="other.test")) == b"User-agent: *"
-            assert body(await visit.page()) == b"hello"
-    assert server.connections == [[ROBOTS], [ROBOTS], [PAGE]]
-
-
 # TLS
 
 

@@ -4,7 +4,19 @@ from collections import Counter
 
 import pytest
 
-from rove.frontier.capacity import MEMORY_SECONDS, FullDomains, Raised, Trimmed, added, count_trimmed
+from rove.frontier.capacity import (
+    FOREIGN_URLS_READ,
+    MEMORY_SECONDS,
+    FullDomains,
+    Inserted,
+    Raised,
+    Trimmed,
+    added,
+    adopted_rows,
+    count_trimmed,
+    naming_domains,
+)
+from rove.frontier.priority import priority_of
 from rove.model.urls import NewUrl
 from rove.policy.budget import DomainBudget
 
@@ -72,7 +84,7 @@ def test_a_penalty_makes_a_url_worse(domains: FullDomains) -> None:
 def test_seeds_sitemaps_and_exempt_urls_are_never_dropped(domains: FullDomains) -> None:
     domains.note([Trimmed(1, 10, 1, True)])
     urls = [new_url(20, 0, penalty=4), new_url(21, 1)._replace(sitemap_of="a.test"), new_url(22, 9)]
-    assert domains.sift(urls, {22}) == (urls, [])
+    assert domains.sift(urls, {(1, 22)}) == (urls, [])
 
 
 def test_the_memory_is_bounded(time: Time) -> None:
@@ -84,6 +96,44 @@ def test_the_memory_is_bounded(time: Time) -> None:
 
 
 def test_a_url_that_is_deleted_at_once_does_not_count_as_new() -> None:
-    result = added(5, [new_url(1, 1)], [Trimmed(1, 2, 1, True), Trimmed(1, 3, 1, False)])
+    trimmed = [Trimmed(1, 2, 1, True), Trimmed(1, 3, 1, False)]
+    result = added(Inserted(unseen=5, dropped=[new_url(4, 1)], trimmed=trimmed, made=[7]), [new_url(1, 1)])
     assert result.unseen == 4
-    assert result.refused == {1, 2, 3}
+    assert result.made == {7}
+    assert result.refused == {(1, 1), (1, 2), (1, 3), (1, 4)}
+
+
+def test_foreign_urls_are_dropped_where_a_domain_is_full_of_its_own(domains: FullDomains) -> None:
+    domains.note([Trimmed(1, 10, 4, True)])
+    shallow, seed = new_url(20, 1)._replace(is_foreign=True), new_url(21, 0)
+    sitemap = new_url(22, 1)._replace(is_foreign=True, sitemap_of="b.test")
+    assert domains.sift([shallow, seed, sitemap, new_url(23, 3)], ()) == (
+        [seed, new_url(23, 3)],
+        [shallow, sitemap],
+    )
+
+
+def test_a_domain_full_of_foreign_urls_takes_its_own(domains: FullDomains) -> None:
+    foreign = new_url(20, 2)._replace(is_foreign=True)
+    domains.note([Trimmed(1, 10, priority_of(foreign), True)])
+    assert domains.sift([foreign, new_url(21, 90)], ()) == ([new_url(21, 90)], [foreign])
+
+
+def test_of_urls_that_a_domain_names_the_shallowest_is_adopted() -> None:
+    urls = [
+        new_url(20, 3),
+        new_url(20, 2, penalty=4),
+        new_url(21, 1, domain=2),
+        new_url(22, 1)._replace(is_foreign=True),
+    ]
+    pending = [(1, 20), (1, 22), (2, 99)]
+    assert adopted_rows(urls, pending) == [(1, 20, 6, 2, 0, "")]
+    assert adopted_rows(urls, []) == []
+    assert naming_domains(urls) == [1, 2]
+
+
+def test_every_url_that_a_domain_names_is_looked_up_if_it_has_many_foreign_ones() -> None:
+    urls = [new_url(20, 3), new_url(21, 1, domain=2)]
+    pending = [(1, 1_000 + number) for number in range(FOREIGN_URLS_READ)]
+    assert adopted_rows(urls, pending) == [(1, 20, 3, 3, 0, "")]
+    assert adopted_rows(urls, pending[1:]) == []

@@ -29,6 +29,7 @@ ROW = RequestRow(
     size=10,
     truncated=True,
     content_hash=11,
+    robots="r" * 32,
     target="t",
     title="A title",
     text=Location(file="a.warc.gz", offset=12, length=13),

@@ -9,8 +9,8 @@ import pytest
 
 from rove.inspect.audit_findings import Check, Unverifiable
 from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
-from rove.urls.canonical import canonical
 from tests.unit.inspect.test_audit_ledger import RULES, T0, A, Ledger, ask, ask_robots, exclusion, hop, polite
+from tests.urls import canonical
 
 
 @pytest.fixture
@@ -180,6 +180,22 @@ def test_a_robots_txt_that_cannot_be_had_forbids_all(ledger: Ledger, answer: dic
     assert not {Check.ROBOTS} & ledger.checks(), "it was asked for again in between"
 
 
+def test_a_robots_txt_that_could_not_be_fetched_offline_replaces_no_earlier_one(ledger: Ledger) -> None:
+    """The ledger begins with a robots.txt that forbids /private."""
+    ledger.visit(100, ask_robots(A, error="connect"), settlement=Settlement.OFFLINE)
+    ledger.visit(200, ask(f"{A}/open"))
+    assert not ledger.checks()
+    ledger.visit(300, ask(f"{A}/private"))
+    assert ledger.violation().check is Check.ROBOTS
+
+
+def test_a_robots_txt_that_was_never_fetched_because_of_an_outage_forbids_all(ledger: Ledger) -> None:
+    www = "https://www.a.test"
+    ledger.visit(100, ask_robots(www, error="connect"), settlement=Settlement.OFFLINE)
+    ledger.visit(200, ask(f"{www}/open"))
+    assert ledger.violation().check is Check.ROBOTS
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -258,15 +274,38 @@ def test_what_is_no_robots_txt_is_not_asked_for_as_one(ledger: Ledger, url: str)
     assert not ledger.checks(), "the requests before it may be lost"
 
 
-@pytest.mark.parametrize("hash", [None, 5])
-def test_a_copy_that_is_missing_is_counted(ledger: Ledger, hash: int | None) -> None:
-    ledger.visit(100, ask_robots(A, content_hash=hash), ask(f"{A}/private"))
+@pytest.mark.parametrize("name", ["", "5" * 32])
+def test_a_copy_that_is_missing_is_counted(ledger: Ledger, name: str) -> None:
+    ledger.visit(100, ask_robots(A, robots=name), ask(f"{A}/private"))
     report = ledger.audit()
     assert report.total == 0 and report.unverifiable[Unverifiable.NO_COPY] == 1
     assert report.checked[Check.ROBOTS] == 1 and report.checked[Check.PAGE_BEFORE_ROBOTS] == 2
 
 
+def test_a_text_that_is_not_the_one_that_was_read_accuses_nobody(ledger: Ledger) -> None:
+    forged = b"User-agent: *\nDisallow: /"
+    ledger.visit(100, ledger.robots(A, "User-agent: *\nDisallow: /private"), ask(f"{A}/public"))
+    ledger.texts = dict.fromkeys(ledger.texts, forged)
+    report = ledger.audit()
+    assert report.total == 0 and report.unverifiable[Unverifiable.OTHER_COPY] == 2
+
+
 # page-before-robots
+
+
+@pytest.mark.parametrize(
+    ("lost_at", "is_excused"),
+    [(-60, True), (-90_000, False), (60, True), (300, False)],
+    ids=["read before the loss", "read too long before", "in flight at the loss", "long before the loss"],
+)
+def test_a_robots_request_that_the_database_lost_is_no_violation(lost_at: float, is_excused: bool) -> None:
+    ledger = Ledger()
+    ledger.visit(0, ask(f"{A}/"))
+    assert ledger.violation().check is Check.PAGE_BEFORE_ROBOTS
+    ledger.lost_at = [T0 + round(lost_at * 1000)]
+    report = ledger.audit()
+    assert report.unverifiable[Unverifiable.LOST_REQUEST] == is_excused
+    assert report.total == (not is_excused)
 
 
 @pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP])

@@ -11,10 +11,10 @@ from rove.frontier.retries import Retry
 from rove.inspect.audit import Auditor, audit
 from rove.inspect.audit_findings import AuditReport, Check, Finding
 from rove.model.ledger import RequestKind, RequestRow
+from rove.model.text_hash import robots_name
 from rove.policy.retry_filter import RetryFilter
-from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
-from rove.urls.fingerprint import fingerprint_bytes
+from tests.urls import FORM, canonical
 
 T0 = 1_700_000_000_000
 """Start of the crawl, by its clock."""
@@ -27,8 +27,10 @@ class Ledger:
 
     def __init__(self) -> None:
         self.rows: list[RequestRow] = []
-        self.texts: dict[int, bytes] = {}
+        self.texts: dict[str, bytes] = {}
         self.retries: list[Retry] = []
+        self.lost_at: list[int] = []
+        """When the database came back without its last rows."""
         self._visits = 0
 
     def visit(
@@ -41,7 +43,7 @@ class Ledger:
             row = request.replace(
                 visit=self._visits,
                 seq=seq,
-                domain=domain_of(domain)[1],
+                domain=FORM.domain_id(domain_of(domain)),
                 began=now,
                 ended=now + request.ended,
                 started=now / 1000,
@@ -54,18 +56,21 @@ class Ledger:
 
     def robots(self, origin: str, body: str | None = "", **changes: Any) -> RequestRow:
         """Return a request that reads a robots.txt; without a body its copy is not stored."""
-        hash = fingerprint_bytes((body or "lost").encode())
+        hash = robots_name(b"lost" if body is None else body.encode())
         if body is not None:
             self.texts[hash] = body.encode()
-        return hop(f"{origin}/robots.txt").replace(content_hash=hash, **changes)
+        return hop(f"{origin}/robots.txt").replace(robots=hash, **changes)
 
-    async def robots_text(self, hash: int) -> bytes | None:
+    async def robots_text(self, hash: str) -> bytes | None:
         return self.texts.get(hash)
 
     async def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         async for row in self.ledger():
             if row.domain == domain:
                 yield row
+
+    async def losses(self) -> list[int]:
+        return self.lost_at
 
     async def ledger(self) -> AsyncIterator[RequestRow]:
         for row in sorted(self.rows, key=lambda row: (row.domain, row.visit, row.seq)):
@@ -76,7 +81,7 @@ class Ledger:
         return asyncio.run(self._audit(exclusions))
 
     async def _audit(self, exclusions: Sequence[Exclusion]) -> AuditReport:
-        auditor = Auditor(exclusions, self.robots_text, self.visits, self.retries)
+        auditor = Auditor(exclusions, self.robots_text, self.visits, FORM, self.retries, self.lost_at)
         async for row in self.ledger():
             await auditor.take(row)
         return auditor.report()
@@ -192,5 +197,5 @@ def test_an_empty_ledger() -> None:
 def test_a_reader_is_audited() -> None:
     ledger = polite()
     ledger.visit(1, ask(f"{A}/b"))
-    report = asyncio.run(audit(ledger, []))  # type: ignore[arg-type]
+    report = asyncio.run(audit(ledger, [], FORM))  # type: ignore[arg-type]
     assert report.violations[Check.DELAY] == 1

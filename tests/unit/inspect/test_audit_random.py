@@ -20,7 +20,9 @@ from rove.frontier.records import Exclusion
 from rove.inspect.audit import Auditor
 from rove.inspect.audit_findings import Check
 from rove.model.ledger import RequestKind, RequestRow, Settlement
+from rove.urls.canonical import UrlForm
 from tests.unit.inspect.test_audit_ledger import T0, Ledger, ask, ask_robots, exclusion, hop
+from tests.urls import KEY
 
 BODY = "User-agent: *\nDisallow: /private\n"
 EVERY_DAY = 86_400.0
@@ -203,7 +205,7 @@ async def test_a_long_ledger_is_not_held() -> None:
     ledger = Ledger()
     robots = ledger.robots("https://a.test", BODY)
     page = ask("https://a.test/")
-    auditor = Auditor([exclusion("b.test", 0)], ledger.robots_text, ledger.visits)
+    auditor = Auditor([exclusion("b.test", 0)], ledger.robots_text, ledger.visits, UrlForm(KEY))
     sizes = []
     for domain in range(50_000):
         origin = f"https://d{domain}.test"
@@ -232,7 +234,7 @@ async def test_a_long_ledger_is_not_held() -> None:
 
 async def test_a_domain_of_many_pages_is_held_in_few_bytes() -> None:
     ledger = Ledger()
-    auditor = Auditor([], ledger.robots_text, ledger.visits)
+    auditor = Auditor([], ledger.robots_text, ledger.visits, UrlForm(KEY))
     page = ask("https://a.test/", process=1, delay=70.0)
     for number in range(50_000):
         fingerprint = (number * 0x9E3779B97F4A7C15 & (1 << 63) - 1) - (1 << 62)

@@ -8,8 +8,9 @@ from rove.inspect.audit_findings import Check
 from rove.model.ledger import DelaySource, Location
 from rove.urls.domain import domain_of
 from tests.unit.inspect.test_audit_ledger import A, Ledger, ask, retry
+from tests.urls import FORM
 
-DOMAIN = domain_of("a.test")[1]
+DOMAIN = FORM.domain_id(domain_of("a.test"))
 
 
 def repeated(*, second_at: float = 100.0, **outcome: object) -> Ledger:

@@ -13,7 +13,7 @@ B, C = "https://b.test", "https://c.test"
 
 def led_to(ledger: Ledger, origin: str, *, body: str | None = None, by: str = A) -> RequestRow:
     """Return the request for a robots.txt that redirects; `body` is the text that it found there."""
-    found = {} if body is None else {"content_hash": ledger.robots(origin, body).content_hash}
+    found = {} if body is None else {"robots": ledger.robots(origin, body).robots}
     return ask_robots(by, status=301, target=f"{origin}/robots.txt", **found)
 
 

@@ -17,7 +17,9 @@ from rove.frontier.records import Exclusion
 from rove.inspect.audit_findings import MAX_FINDINGS, Check, Unverifiable
 from rove.inspect.audit_text import MAX_SHOWN, as_json, as_lines
 from rove.model.ledger import Settlement
+from rove.urls.canonical import UrlForm
 from tests.unit.inspect.test_audit_ledger import A, Ledger, ask, exclusion, hop, polite
+from tests.urls import FORM
 
 
 def lines(ledger: Ledger) -> list[str]:
@@ -150,11 +152,14 @@ def crawl(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     async def retries() -> list[object]:
         return []
 
+    async def form() -> UrlForm:
+        return FORM
+
     @asynccontextmanager
     async def opened(data_dir: Path, **others: object) -> AsyncIterator[SimpleNamespace]:
         assert data_dir == Path("here")
         catalog = SimpleNamespace(exclusion_history=exclusion_history, retries=retries)
-        yield SimpleNamespace(reader=ledger, catalog=catalog)
+        yield SimpleNamespace(reader=ledger, catalog=catalog, form=form)
 
     monkeypatch.setattr(crawl_given, "opened", opened)
     return ledger

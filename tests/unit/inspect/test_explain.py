@@ -18,7 +18,6 @@ from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
 from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
-from rove.harmless import one_line, whole_text
 from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.lookup import url_given
@@ -26,10 +25,13 @@ from rove.inspect.url_facts import HISTORY_SHOWN, UrlFacts, UrlHistory, read_url
 from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, Pace, RobotsStatus
+from rove.notation.harmless import one_line, whole_text
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
+from rove.urls.canonical import UrlForm
+from tests.urls import FORM
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
-URL = url_given("https://www.a.test/x")
+URL = url_given("https://www.a.test/x", FORM.in_full)
 SETTINGS = Settings(email="ops@crawler.test")
 RECORD = UrlRecord(
     domain=URL.domain,
@@ -315,7 +317,7 @@ def test_ignored_parameters_are_named() -> None:
 
 def test_the_signs_of_a_trap_are_named() -> None:
     unknown = replace(FACTS, record=None)
-    answer = explain_url("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
+    answer = explain_url("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up", FORM.in_full), unknown, now=NOW)
     assert answer.verdict is UrlVerdict.ACCEPTED
     assert section(answer, "trap signs") == [
         "a path segment that occurs 3 times (4)",
@@ -326,7 +328,7 @@ def test_the_signs_of_a_trap_are_named() -> None:
 
 
 def test_a_trap_would_not_be_accepted() -> None:
-    url = url_given("a.test/calendar/2099/01")
+    url = url_given("a.test/calendar/2099/01", FORM.in_full)
     answer = explain_url(url.text, url, replace(FACTS, record=None), now=NOW)
     assert answer.verdict is UrlVerdict.REFUSED
     assert answer.sentence == (
@@ -336,6 +338,19 @@ def test_a_trap_would_not_be_accepted() -> None:
     trap = as_json(answer)["trap"]
     assert trap["refused"] and trap["signs"] == [{"what": "a calendar 70 years too far ahead", "penalty": 20}]
     assert explain_url(url.text, url, FACTS, now=NOW).verdict is UrlVerdict.FETCH, "a seed is no trap"
+
+
+def test_a_file_without_text_would_not_be_accepted() -> None:
+    url = url_given("a.test/Photo.JPG?w=8", FORM.in_full)
+    answer = explain_url(url.text, url, replace(FACTS, record=None), now=NOW)
+    assert answer.verdict is UrlVerdict.REFUSED
+    assert answer.sentence == f"{REFUSED}, unless it is a seed: links to .jpg files are not taken"
+    assert section(answer, "file type") == [".jpg: links to such files are not taken (--file-types, --skip-extension)"]
+    assert as_json(answer)["file_type"] == "jpg"
+    assert as_json(explained())["file_type"] is None
+    assert explain_url(url.text, url, FACTS, now=NOW).verdict is UrlVerdict.FETCH, "a seed is visited"
+    visiting = replace(FACTS, record=None, settings=replace(SETTINGS, file_types="visit"))
+    assert explain_url(url.text, url, visiting, now=NOW).verdict is UrlVerdict.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -469,7 +484,7 @@ def test_a_robots_txt_cannot_control_the_terminal() -> None:
         ),
         (
             {"domain": replace(DOMAIN, pace=Pace(backoff=140.0))},
-            ["140 s: it answered 429 or 503", "(shorter: 70 s, set by the operator)"],
+            ["140 s: it answered 429 or 503, or with a bot wall", "(shorter: 70 s, set by the operator)"],
         ),
         (
             {"domain": replace(DOMAIN, pace=Pace(failures=3))},
@@ -590,7 +605,12 @@ class Reader:
 
 async def facts_from(reader: Reader, text: str = URL.text) -> UrlFacts:
     return await read_url_facts(
-        cast(FrontierReader, reader), url_given(text), settings=SETTINGS, exclusions=[EXCLUSION], is_running=True
+        cast(FrontierReader, reader),
+        url_given(text, FORM.in_full),
+        FORM,
+        settings=SETTINGS,
+        exclusions=[EXCLUSION],
+        is_running=True,
     )
 
 
@@ -661,6 +681,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def settings() -> Settings:
         return SETTINGS
 
+    async def form() -> UrlForm:
+        return FORM
+
     async def exclusion_history() -> list[Exclusion]:
         return []
 
@@ -672,6 +695,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         yield SimpleNamespace(
             reader=reader,
             settings=settings,
+            form=form,
             catalog=SimpleNamespace(exclusion_history=exclusion_history, retries=retries),
             is_running=is_running,
         )
@@ -710,9 +734,9 @@ def test_an_invalid_url_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) -> None:
-    answer = explain_url(given, url_given(given), replace(FACTS, record=None), now=NOW)
+    answer = explain_url(given, url_given(given, FORM.in_full), replace(FACTS, record=None), now=NOW)
     assert answer.verdict is UrlVerdict.REFUSED and words in answer.sentence
-    web = url_given("http://a.test:8080/")
+    web = url_given("http://a.test:8080/", FORM.in_full)
     assert explain_url(web.text, web, replace(FACTS, record=None), now=NOW).verdict is (UrlVerdict.ACCEPTED)
 
 

@@ -8,12 +8,13 @@ from typing import Any, cast
 import pytest
 
 from rove.frontier.retries import Retry
-from rove.humanize import utc_text
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.url_facts import read_url_facts
 from rove.model.urls import UrlState
+from rove.notation.humanize import utc_text
 from rove.policy.retry_filter import RetryFilter
 from tests.unit.inspect.test_explain import NOW, ROW, SETTINGS, URL, Reader, explained, settled
+from tests.urls import FORM
 
 RETRY = Retry(
     id=1,
@@ -45,7 +46,7 @@ async def test_only_retries_that_cover_the_url_are_told(wanted: dict[str, Any], 
     retries = [replace(RETRY, filter=RetryFilter(**wanted)), replace(RETRY, at=1, ended=1)]
     reader = Reader([failed])
     facts = await read_url_facts(
-        cast(Any, reader), URL, settings=SETTINGS, exclusions=(), retries=retries, is_running=True
+        cast(Any, reader), URL, FORM, settings=SETTINGS, exclusions=(), retries=retries, is_running=True
     )
     assert list(facts.retries) == retries[:1] * is_covered
 

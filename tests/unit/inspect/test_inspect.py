@@ -13,16 +13,16 @@ import pytest
 
 from rove.errors import UsageError
 from rove.frontier.runs import Vitals
-from rove.inspect.lookup import settling_request, site_given, url_given
+from rove.inspect.lookup import domain_given, settling_request, site_named, url_given
 from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
 from rove.model.counts import Counts
 from rove.model.ledger import Location, RequestKind, RequestRow, Settlement
 from rove.model.request_counts import request_counts
 from rove.model.urls import NotAccepted, UrlState
-from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
 from tests.unit.crawl.scripted import World, crawl_url, new_url
+from tests.urls import FORM
 
 COUNTS = Counts(
     urls={state: 10 * state.value + 1 for state in UrlState},
@@ -63,6 +63,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "paused", "pauses", "since", "pages_per_s", "requests", "not_accepted", "errors"),
         *("leases", "leases_without_request", "blocked", "marks", "copies", "evicted", "retries"),
+        *("in_flight", "in_flight_at_most", "in_flight_held_by"),
         *("requests_by_kind", "errors_by_kind", "without_content_by_kind"),
     }
     assert record["running"] is True and record["pages_per_s"] == 1.24
@@ -158,13 +159,20 @@ async def test_the_elapsed_time_is_that_of_all_runs(world: World) -> None:
 
 async def test_while_it_runs_the_rate_is_that_of_the_processes_that_are_alive(world: World) -> None:
     await world.open("http://a.test/")
-    await world.frontier.note_alive(Vitals(pages=9, pages_per_second=99.0))
+    await world.frontier.note_alive(Vitals(pages=9, pages_per_second=99.0, in_flight=5, at_once=99, held_by="memory"))
     world.advance(60)
     for rate in (1.5, 2.25):
         await world.open()
-        await world.frontier.note_alive(Vitals(pages=1, pages_per_second=rate))
+        vitals = Vitals(pages=1, pages_per_second=rate, in_flight=700, at_once=800, held_by="cpu")
+        await world.frontier.note_alive(vitals)
     status = await read_status(world.harness.reader(), in_use=True)
     assert status.rate == pytest.approx(3.75)
+    assert "in flight  1,400 fetches, at most 1,600: limited by the CPU" in as_lines(status)
+    record = as_json(status)
+    assert (record["in_flight"], record["in_flight_at_most"]) == (1_400, 1_600)
+    assert record["in_flight_held_by"] == {"cpu": 2}
+    stopped = await read_status(world.harness.reader(), in_use=False)
+    assert not any(line.startswith("in flight") for line in as_lines(stopped))
 
 
 async def test_a_crawl_without_requests_has_no_rate(world: World) -> None:
@@ -260,8 +268,8 @@ def test_a_page_on_one_line(row: RequestRow, ending: str) -> None:
     ],
 )
 def test_a_domain_that_a_person_names(name: str, expected: str) -> None:
-    site = site_given(name)
-    assert (site.name, site.id) == (expected, fingerprint(expected))
+    site = site_named(domain_given(name), FORM)
+    assert (site.name, site.id) == (expected, FORM.domain_id(expected))
 
 
 @pytest.mark.parametrize(
@@ -275,23 +283,23 @@ def test_a_domain_that_a_person_names(name: str, expected: str) -> None:
     ],
 )
 def test_a_url_that_a_person_names(text: str, expected: str) -> None:
-    assert url_given(text) == crawl_url(expected)
+    assert url_given(text, FORM.in_full) == crawl_url(expected)
 
 
 @pytest.mark.parametrize("text", ["", "nothing", "two words", "ftp://a.test/", "http://"])
 def test_an_invalid_url_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="is not a URL"):
-        url_given(text)
+        url_given(text, FORM.in_full)
 
 
 def test_an_invalid_domain_is_an_error() -> None:
     with pytest.raises(UsageError, match="'two words' is not a domain"):
-        site_given("two words")
+        domain_given("two words")
 
 
 def test_an_argument_that_is_not_utf_8_is_an_error() -> None:
     with pytest.raises(UsageError, match="is not a URL"):
-        url_given("http://a.test/\udcff")
+        url_given("http://a.test/\udcff", FORM)
 
 
 async def test_the_request_that_settled_a_url(world: World) -> None:

@@ -22,6 +22,8 @@ def process(number: int = 1, **changes: Any) -> Participant:
         "pages": 10,
         "pages_per_second": 2.5,
         "in_flight": 4,
+        "at_once": 8,
+        "held_by": "demand",
         "since": 100.0,
         "silent_for": 1.0,
     }

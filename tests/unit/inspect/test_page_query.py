@@ -12,7 +12,7 @@ import pytest
 from rove.errors import UsageError
 from rove.inspect.export import examples_first
 from rove.inspect.follow import Follower
-from rove.inspect.lookup import other_spellings, site_given, url_meant
+from rove.inspect.lookup import other_spellings, site_named, url_meant
 from rove.inspect.moments import parse_moment
 from rove.inspect.open_crawl import StoredText
 from rove.inspect.page_query import PageQuery, did_you_mean
@@ -21,6 +21,7 @@ from rove.model.ledger import RequestKind, RequestRow
 from rove.model.urls import UrlState
 from tests.contract.harness import page_row, visited
 from tests.unit.crawl.scripted import World, new_url
+from tests.urls import FORM
 
 ROW = RequestRow(
     visit=1,
@@ -117,16 +118,16 @@ def test_an_unknown_error_or_mark_is_refused_with_those_that_exist(query: dict[s
 async def test_an_empty_answer_says_what_was_looked_for(world: World) -> None:
     await world.open("http://example.test/", "http://sample.org/")
     reader = world.harness.reader()
-    assert await PageQuery().nothing_found(reader) == "no page"
-    query = PageQuery(site=site_given("example.test"), error="dns", mark="body-cut", since=0.0, until=60.0)
-    assert await query.nothing_found(reader) == (
+    assert await PageQuery().nothing_found(reader, FORM) == "no page"
+    query = PageQuery(site=site_named("example.test", FORM), error="dns", mark="body-cut", since=0.0, until=60.0)
+    assert await query.nothing_found(reader, FORM) == (
         "no page of example.test with the error dns with the mark body-cut since 1970-01-01 00:00:00Z "
         "before 1970-01-01 00:01:00Z"
     )
-    query = PageQuery(site=site_given("www.exmaple.test"), status=200, error="any")
+    query = PageQuery(site=site_named("exmaple.test", FORM), status=200, error="any")
     expected = "no stored page of exmaple.test with status 200 with an error; did you mean example.test?"
-    assert await query.nothing_found(reader, "stored page") == expected
-    assert await did_you_mean(reader, site_given("other.test")) == "; this crawl does not know the domain"
+    assert await query.nothing_found(reader, FORM, "stored page") == expected
+    assert await did_you_mean(reader, site_named("other.test", FORM), FORM) == "; this crawl does not know the domain"
 
 
 @pytest.mark.parametrize(
@@ -134,15 +135,15 @@ async def test_an_empty_answer_says_what_was_looked_for(world: World) -> None:
 )
 async def test_a_typing_error_is_recognised(world: World, typed: str) -> None:
     await world.open("http://example.org/", "http://other.test/")
-    assert await similar_domains(world.harness.reader(), typed) == ["example.org"]
+    assert await similar_domains(world.harness.reader(), typed, FORM) == ["example.org"]
 
 
 async def test_only_names_that_are_close_are_suggested(world: World) -> None:
     await world.open(*(f"http://{name}.test/" for name in ("ab", "ac", "ad", "ae", "xyz")))
     reader = world.harness.reader()
-    assert len(await similar_domains(reader, "a.test")) == 3
-    assert await similar_domains(reader, "different.test") == []
-    assert await similar_domains(reader, "a" * 200 + ".test") == []
+    assert len(await similar_domains(reader, "a.test", FORM)) == 3
+    assert await similar_domains(reader, "different.test", FORM) == []
+    assert await similar_domains(reader, "a" * 200 + ".test", FORM) == []
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ async def test_the_url_that_a_person_means(
         lease = (await world.claim()).lease
         await world.frontier.settle([visited(lease, state, requests=[page_row(lease, url)])])
         world.harness.advance(1000)
-    meant = await url_meant(world.harness.reader(), given, None)
+    meant = await url_meant(world.harness.reader(), given, FORM.in_full)
     assert meant is not None
     assert meant.record.url == shown
     assert meant.instead_of.startswith(note) and bool(meant.instead_of) == bool(note)
@@ -185,8 +186,8 @@ async def test_the_url_that_a_person_means(
 async def test_a_url_with_a_scheme_is_not_replaced_by_another(world: World) -> None:
     await world.open("http://a.test/")
     reader = world.harness.reader()
-    assert await url_meant(reader, "https://a.test/", None) is None
-    assert await other_spellings(reader, "https://www.a.test/", None) == ["http://a.test/"]
+    assert await url_meant(reader, "https://a.test/", FORM.in_full) is None
+    assert await other_spellings(reader, "https://www.a.test/", FORM.in_full) == ["http://a.test/"]
 
 
 async def test_pages_that_were_shown_are_not_new(world: World) -> None:

@@ -22,18 +22,20 @@ from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
 from rove.frontier.records import DomainRecord, Exclusion
-from rove.inspect.lookup import site_given
+from rove.inspect.lookup import domain_given, site_named
 from rove.inspect.report import MOST_COPIES, MOST_GAPS, GapSample, SiteReport, Totals, read_report
 from rove.inspect.report_chart import MOST_SPANS, Timeline, as_svg
 from rove.inspect.report_html import html_parts, write_html
 from rove.inspect.report_text import json_records, text_lines
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
+from rove.model.text_hash import robots_name
 from rove.model.visits import Pace
 from rove.policy.identity import user_agent
-from rove.urls.fingerprint import fingerprint, fingerprint_bytes
+from rove.urls.canonical import UrlForm
+from tests.urls import FORM
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
-SITE = site_given("a.test")
+SITE = site_named("a.test", FORM)
 SETTINGS = Settings(email="ops@crawler.test", info_url="https://example.org/about?a&b")
 DOMAIN = DomainRecord(
     id=SITE.id,
@@ -65,13 +67,13 @@ class Reader:
         domain: DomainRecord | None = DOMAIN,
     ) -> None:
         self._visits = visits
-        self._texts = {fingerprint_bytes(text): text for text in texts}
+        self._texts = {robots_name(text): text for text in texts}
         self._domain = domain
 
     async def domain(self, id: int) -> DomainRecord | None:
         return self._domain if id == SITE.id else None
 
-    async def robots_text(self, hash: int) -> bytes | None:
+    async def robots_text(self, hash: str) -> bytes | None:
         return self._texts.get(hash)
 
     async def visits(self, domain: int) -> AsyncIterator[RequestRow]:
@@ -102,9 +104,9 @@ def row(visit: int, at: float, url: str = "https://a.test/", seq: int = 0, **mor
 
 
 def robots_row(visit: int, at: float, body: bytes | None = ROBOTS, **more: Any) -> RequestRow:
-    hash = None if body is None else fingerprint_bytes(body)
+    hash = "" if body is None else robots_name(body)
     values = {"url": "https://a.test/robots.txt", "kind": RequestKind.ROBOTS, **more}
-    return row(visit, at, content_hash=hash, **values)
+    return row(visit, at, robots=hash, **values)
 
 
 VISITS = [
@@ -162,13 +164,13 @@ async def totals_of(*rows: RequestRow) -> Totals:
     ],
 )
 def test_the_site_that_a_person_names(text: str, name: str) -> None:
-    site = site_given(text)
-    assert (site.name, site.id) == (name, fingerprint(name))
+    site = site_named(domain_given(text), FORM)
+    assert (site.name, site.id) == (name, FORM.domain_id(name))
 
 
 def test_an_invalid_site_is_an_error() -> None:
     with pytest.raises(UsageError, match="'two words' is not a domain"):
-        site_given("two words")
+        domain_given("two words")
 
 
 async def test_the_totals() -> None:
@@ -316,6 +318,16 @@ async def test_whether_the_site_is_excluded(
 async def test_nothing_is_pending_for_an_excluded_site() -> None:
     text = await text_of(Reader(VISITS), exclusions=[EXCLUSION])
     assert "  pending       nothing" in text.splitlines()
+
+
+async def test_a_text_that_is_not_the_one_that_was_read_is_not_shown() -> None:
+    reader = Reader([robots_row(1, 0)])
+    reader._texts = dict.fromkeys(reader._texts, b"User-agent: *\nDisallow: /forged\n")
+    for text in (await text_of(reader), await html_of(reader)):
+        assert "the stored text is not the one that was read" in text
+        assert "/forged" not in text
+    (robots,) = [record for record in await records_of(reader) if record["record"] == "robots"]
+    assert robots["text"] is None and robots["content_hash"] == robots_name(ROBOTS)
 
 
 async def test_copies_of_robots_txt() -> None:
@@ -588,9 +600,12 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def settings() -> Settings:
         return SETTINGS
 
+    async def form() -> UrlForm:
+        return FORM
+
     @asynccontextmanager
     async def opened(data_dir: Path, **others: object) -> AsyncIterator[SimpleNamespace]:
-        yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog(), settings=settings)
+        yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog(), settings=settings, form=form)
 
     monkeypatch.setattr(crawl_given, "opened", opened)
     return CliRunner().invoke(webmasters.report, words)

@@ -9,7 +9,7 @@ import pytest
 from rove.frontier.retries import KnownUrl
 from rove.inspect.seed_outcomes import SeedOutcome, as_json, as_line, outcomes_of, urls_to_retry
 from rove.model.urls import UrlState
-from rove.urls.canonical import canonical
+from tests.urls import FORM, canonical
 
 
 def known(text: str, state: UrlState = UrlState.DONE, reason: str = "", **more: object) -> KnownUrl:
@@ -40,7 +40,7 @@ async def outcome_of(seed: KnownUrl, *others: KnownUrl) -> SeedOutcome:
     async def look_up(keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
         return [frontier[key] for key in keys if key in frontier]
 
-    (outcome,) = await outcomes_of([seed], look_up)
+    (outcome,) = await outcomes_of([seed], look_up, FORM)
     return outcome
 
 

@@ -16,7 +16,6 @@ from rove.model.reasons import (
     BlockReason,
     domain_given_up,
     is_status_error,
-    lost_with_process,
     refused_status,
     status_error,
     unread_type,
@@ -32,7 +31,7 @@ COLUMNS: dict[str, type[enum.StrEnum]] = {
     "status": RobotsStatus,
 }
 COUNTERS = {"visits", "adds", *(f"urls.{state.name.lower()}" for state in UrlState)}
-FREE = {"key", "data_type", "type"}
+FREE = {"key", "data_type", "type", "wait_event"}
 """Columns of free texts, and of the catalogs of the databases."""
 
 SQL_FILES = sorted(Path(str(resources.files(rove.frontier))).rglob("*.sql"))
@@ -92,7 +91,6 @@ def test_reasons_with_a_parameter() -> None:
     assert unread_type("image/png") == "type image/png"
     assert len(unread_type("x" * 255)) == 100
     assert domain_given_up("connect") == "domain given up: connect"
-    assert lost_with_process(3) == "lost 3 times with the process that fetched it"
 
 
 def test_an_error_that_is_a_status_is_told_from_others() -> None:

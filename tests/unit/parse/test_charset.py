@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.parse.charset import decode, identify, to_utf8
+from rove.parse.charset import decode
 from rove.parse.labels import CODECS, encoding_named
 
 RUSSIAN = (
@@ -41,7 +41,7 @@ FRENCH = (
 
 
 def decode_with_name(body: bytes, content_type: str | None) -> tuple[str, str]:
-    return decode(body, content_type), identify(body, content_type)[0]
+    return decode(body, content_type)
 
 
 def html(text: str, head: str = "") -> str:
@@ -186,6 +186,21 @@ def test_meta_that_means_something_else(head: str, encoding: str) -> None:
     assert decode_with_name(head.encode(), "text/html") == (head, encoding)
 
 
+@pytest.mark.parametrize(
+    ("late", "encoding"),
+    [
+        ("<meta http-equiv=content-type content='text/html; charset=koi8-r'>", "koi8-r"),
+        ("<META CHARSET=KOI8-R>", "koi8-r"),
+        ("<!-- <meta charset=koi8-r> -->", "windows-1251"),
+        ("<meta charset=hex>", "windows-1251"),
+    ],
+)
+def test_a_late_declaration_is_better_than_a_guess(late: str, encoding: str) -> None:
+    text = f"<style>{'x' * 100_000}</style>{RUSSIAN}{late}"
+    assert decode_with_name(text.encode("cp1251"), None)[1] == encoding
+    assert decode_with_name(text.encode(), None) == (text, "utf-8"), "valid UTF-8 is no coincidence"
+
+
 def test_xml_declaration() -> None:
     text = '<?xml version="1.0" encoding="koi8-r"?><html><body>Привет'
     assert decode_with_name(text.encode("koi8-r"), "application/xhtml+xml") == (text, "koi8-r")
@@ -264,20 +279,6 @@ def test_guess_is_never_worse_than_windows_1252() -> None:
 def test_empty() -> None:
     assert decode_with_name(b"", None) == ("", "utf-8")
     assert decode_with_name(b"", "text/html; charset=utf-16") == ("", "utf-16le")
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "raw"),
-    [
-        ("é".encode(), None, "é".encode()),
-        (codecs.BOM_UTF8 + b"x", None, b"x"),
-        (b"\xff", "text/html; charset=utf-8", b"\xff"),
-        ("é".encode("latin-1"), "text/html; charset=latin1", "é".encode()),
-        ("é".encode("utf-16"), None, "é".encode()),
-    ],
-)
-def test_to_utf8(body: bytes, content_type: str | None, raw: bytes) -> None:
-    assert to_utf8(body, content_type) == raw
 
 
 LABELS = st.sampled_from(["", "utf-8", "gb2312", "x-sjis", "big5", "utf-16", "hex", "iso-2022-jp"])

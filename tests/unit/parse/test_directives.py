@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rove.parse.directives import MAX_LENGTH, Directives, read_headers, read_metas
 from rove.parse.html import Document, PageSource, read_html, read_plain
+from tests.urls import FORM
 
 NOW = datetime(2010, 6, 25, 15, 0, tzinfo=UTC).timestamp()
 UNRESTRICTED = Directives()
@@ -38,6 +39,18 @@ RULES = [
     ("noindex,nofollow", BOTH),
     ("noindex nofollow", BOTH),
     ("noindex; nofollow", BOTH),
+    ('"noindex"', NOINDEX),
+    ("'noindex'", NOINDEX),
+    ('"noindex, nofollow"', BOTH),
+    ('"noindex", "nofollow"', BOTH),
+    ("\u201cnoindex\u201d", NOINDEX),
+    ("noindex/nofollow", BOTH),
+    ("noindex / follow", NOINDEX),
+    ('max-image-preview: "none"', UNRESTRICTED),
+    ("max-snippet:-1/noindex", NOINDEX),
+    ('unavailable_after: "25 Jun 2010 15:00:00 GMT"', NOINDEX),
+    ('unavailable_after: "25 Jun 2030 15:00:00 GMT"', UNRESTRICTED),
+    ("unavailable_after: 25/06/2001, nofollow", NOFOLLOW),
     (" NoIndex ", NOINDEX),
     ("NONE", BOTH),
     ("all", UNRESTRICTED),
@@ -172,6 +185,9 @@ def test_a_leap_second_is_a_second() -> None:
         (["otherbot: noindex, nofollow"], UNRESTRICTED),
         (["otherbot: none"], UNRESTRICTED),
         (["otherbot/2.1: none"], UNRESTRICTED),
+        (['"otherbot: none"'], UNRESTRICTED),
+        (['"rove: noindex"', '"otherbot: nofollow"'], NOINDEX),
+        (["rove: noindex/nofollow"], BOTH),
         (["360Spider: none"], UNRESTRICTED),
         (["Other Web Spider: none"], UNRESTRICTED),
         (["rover: none"], UNRESTRICTED),
@@ -276,7 +292,7 @@ def page(html: str, *tags: str) -> Document:
         robots_tags=tags,
         now=NOW,
     )
-    return read_html(source)
+    return read_html(source, FORM)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ import pytest
 from rove.parse.html import PageSource, read_html
 from rove.parse.links import refresh_target, resolve
 from rove.policy.constants import DEFAULT_MAX_LINKS
+from tests.urls import FORM
 
 PAGE = "https://site.example/dir/page"
 
 
 def links(html: str, url: str = PAGE) -> list[str]:
     source = PageSource(body=html.encode(), url=url, content_type="text/html; charset=utf-8")
-    document = read_html(source)
+    document = read_html(source, FORM)
     return [link.text for link in document.links]
 
 
@@ -28,6 +29,7 @@ def site(*paths: str) -> list[str]:
         ("<A HREF=x>", site("/dir/x")),
         ('<a href="/x">', site("/x")),
         ('<a href="//other.example/x">', ["https://other.example/x"]),
+        ('<a href="///other.example/x">', ["https://other.example/x"]),
         ('<a href="http://other.example">', ["http://other.example/"]),
         ('<a href="HTTPS://Other.Example/X">', ["https://other.example/X"]),
         ('<a href="?q=1&amp;r=2">', site("/dir/page?q=1&r=2")),
@@ -47,6 +49,9 @@ def site(*paths: str) -> list[str]:
         ('<svg><a href="x"></a></svg>', site("/dir/x")),
         ('<a href="y">1</a><a href="x">2</a>', site("/dir/y", "/dir/x")),
         ('<link rel=next href="n"><a href="x">', site("/dir/n", "/dir/x")),
+        ('<frameset><frame src="x"><frame src="y"></frameset>', site("/dir/x", "/dir/y")),
+        ('<iframe src="x"></iframe><iframe src="//b.example/"></iframe>', [*site("/dir/x"), "https://b.example/"]),
+        ('<frameset><frame src="x"><noframes><a href="y">t</a></noframes></frameset>', site("/dir/x", "/dir/y")),
     ],
 )
 def test_followed(html: str, expected: list[str]) -> None:
@@ -95,6 +100,9 @@ def test_followed(html: str, expected: list[str]) -> None:
         '<link href="x">',
         "<link rel=next>",
         '<img src="x">',
+        "<iframe></iframe>",
+        '<iframe src="about:blank"></iframe>',
+        "<iframe srcdoc='<a href=y>'></iframe>",
         '<script>"<a href=x>"</script>',
         '<!-- <a href="x"> -->',
         '<template><a href="x"></template>',
@@ -148,6 +156,22 @@ def test_page_itself_is_known_by_its_fingerprint() -> None:
 )
 def test_base(base: str, expected: str) -> None:
     assert links(f'{base}<a href="x">') == [expected]
+
+
+@pytest.mark.parametrize("href", ["#", "#x", " #x"])
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        ("/other/", site("/other/")),
+        ("/other/#y", site("/other/")),
+        ("https://b.example/c?d", ["https://b.example/c?d"]),
+        ("page", []),
+        ("?utm_source=x", []),
+        ("javascript:x", []),
+    ],
+)
+def test_a_fragment_leads_to_the_base(base: str, href: str, expected: list[str]) -> None:
+    assert links(f'<base href="{base}"><a href="{href}">1</a><a href="{href}2">2</a>') == expected
 
 
 def test_base_counts_for_links_before_it() -> None:
@@ -220,11 +244,19 @@ def test_the_number_of_links_is_limited() -> None:
 
 def test_the_number_of_unusable_links_is_limited() -> None:
     unfit = [f"zork:{number}" for number in range(5_000)]
-    assert resolve([*unfit, "x"], url=PAGE) == ((), True)
-    assert [link.text for link in resolve([*unfit[1:], "x"], url=PAGE)[0]] == site("/dir/x")
+    assert resolve([*unfit, "x"], url=PAGE, form=FORM) == ((), True)
+    assert [link.text for link in resolve([*unfit[1:], "x"], url=PAGE, form=FORM)[0]] == site("/dir/x")
 
 
 def test_links_are_crawl_urls() -> None:
-    ((link,), _) = resolve(["http://www.other.example:8080/x"], url=PAGE)
+    ((link,), _) = resolve(["http://www.other.example:8080/x"], url=PAGE, form=FORM)
     assert (link.host, link.origin) == ("www.other.example", "http://www.other.example:8080")
     assert link.domain_name == "other.example"
+
+
+def test_the_queries_that_are_escaped_in_the_encoding_of_the_page_are_limited() -> None:
+    """A page full of them would take a second. The others are escaped in UTF-8."""
+    hrefs = [f"?{number}{'é' * 100}" for number in range(600)]
+    found, _ = resolve(hrefs, url=PAGE, form=FORM, encoding="windows-1252")
+    assert found[0].text == f"{PAGE}?0{'%E9' * 100}"
+    assert found[-1].text == f"{PAGE}?599{'%C3%A9' * 100}"

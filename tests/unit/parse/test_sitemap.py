@@ -18,12 +18,11 @@ from rove.parse.sitemap import (
     MAX_CHILD_SITEMAPS,
     MAX_SITEMAP_BYTES,
     MAX_SITEMAP_URLS,
-    Sitemap,
-    decompressed,
-    permitted,
-    read_sitemap,
+    is_named_like_a_sitemap,
 )
 from rove.urls.canonical import MAX_URL_LENGTH
+from tests.unit.parse.sitemaps import Sitemap, as_written, decompressed, permitted
+from tests.urls import FORM
 
 URL = "https://site.example/maps/sitemap.xml"
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -32,7 +31,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def read(body: str | bytes) -> Sitemap:
-    return read_sitemap(body.encode() if isinstance(body, str) else body, url=URL)
+    return as_written(body.encode() if isinstance(body, str) else body, url=URL)
 
 
 def urlset(*locs: str) -> str:
@@ -68,7 +67,12 @@ def urlset(*locs: str) -> str:
         (urlset(f"{A}?&#0;&#xD800;&#x110000;&no;"), (f"{A}?&#0;&#xD800;&#x110000;&no;",)),
         (urlset(f"<![CDATA[{A}?x=1&y=2]]>", B), (f"{A}?x=1&y=2", B)),
         (urlset(f" <![CDATA[ {A}?x=]&amp; ]]> ", B), (f"{A}?x=]&amp;", B)),
-        (urlset(f"<![CDATA[{A}]]>x", B), (B,)),
+        (urlset(f"<![CDATA[{A}]]>x", B), (f"{A}x", B)),
+        (urlset(f" {A}?<![CDATA[x=1&amp;y=]]>&amp;<![CDATA[]>]]> ", B), (f"{A}?x=1&amp;y=&]>", B)),
+        (urlset(f"\n<![CDATA[{A}]]>\n<!-- <loc> -->", B), (A, B)),
+        (urlset(f"{A}<!-- x -->/1"), (f"{A}/1",)),
+        (urlset(f"<![CDATA[{A}]]><b/>", B), (B,)),
+        (urlset(A + "<!---->" * 20_000, B), (B,)),
         (urlset(f"{A}<b>c</b>", B), (B,)),
         (urlset("https://site.example/ü/日本"), ("https://site.example/ü/日本",)),
         (f"<urlset><!-- <loc>{A}</loc> --><url><loc>{B}</loc></url></urlset>", (B,)),
@@ -102,6 +106,8 @@ def test_index() -> None:
         (f"<urlset><url><loc>{A}</loc></url><url><loc>{B}<", (A,)),
         (f"<urlset><url><loc>{A}</loc></url><url><loc><![CDATA[{B}", (A,)),
         (f"<urlset><url><loc>{A}</loc></url><url><loc><![CDATA[{B}]]", (A,)),
+        (f"<urlset><url><loc>{A}</loc></url><url><loc>{B}<![CDATA[/x</loc>", (A,)),
+        (f"<urlset><url><loc>{A}</loc></url><url><loc>{B}<!-- </loc>", (A,)),
         (f"<urlset><url><loc>{A}</loc></url><!-- <loc>{B}</loc>", (A,)),
         (f"<urlset><url><loc>{A}</loc></wrong></urlset><urlset><loc>{B}</loc>", (A, B)),
         (f"<urlset><url><loc>{A}<loc>{B}</loc>", (B,)),
@@ -285,6 +291,10 @@ def test_a_full_sitemap_is_read_quickly_and_in_a_thread() -> None:
         ("<urlset>", "<loc>"),
         ("<urlset>", "<loc><![CDATA["),
         ("<urlset>", "<loc><![CDATA[]]>"),
+        ("<urlset>", "<loc>a<![CDATA["),
+        ("<urlset>", "<loc>a<!--"),
+        ("<urlset><loc>", "<![CDATA[]]>"),
+        ("<urlset><loc>", "a<!---->"),
         ("<urlset>", "<loc>a</loc>"),
         ("<urlset>", "<loc>&lt;</loc>"),
         ("<urlset><loc", " "),
@@ -353,14 +363,18 @@ def test_hosts(text: str, allowed: str | None) -> None:
     """The robots.txt of www.site.example names a sitemap on maps.example."""
     url, host = "https://maps.example/for/site.xml", "www.site.example"
     expected = [] if allowed is None else [allowed]
-    assert [item.text for item in permitted([text], url=url, host=host)] == expected
+    assert [item.text for item in permitted([text], url=url, host=host, form=FORM.in_full)] == expected
 
 
 def test_listed_urls_are_canonical_in_order_each_once() -> None:
     sitemap = Sitemap(urls=(f"{B}#x", A, f"{A}?", B, "https://site.example:443/a", C))
-    assert [url.text for url in permitted(sitemap.urls, url=URL, host="site.example")] == [B, A, C]
-    assert [url.text for url in permitted(sitemap.urls, url="nonsense", host="site.example")] == [B, A, C]
-    assert permitted(sitemap.urls, url="nonsense", host="other.example") == []
+    assert [url.text for url in permitted(sitemap.urls, url=URL, host="site.example", form=FORM.in_full)] == [B, A, C]
+    assert [url.text for url in permitted(sitemap.urls, url="nonsense", host="site.example", form=FORM.in_full)] == [
+        B,
+        A,
+        C,
+    ]
+    assert permitted(sitemap.urls, url="nonsense", host="other.example", form=FORM.in_full) == []
 
 
 LOC = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=30)
@@ -368,7 +382,8 @@ LOC = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max
 
 @given(st.lists(LOC, max_size=10), st.booleans())
 def test_the_scan_agrees_with_an_xml_parser(locs: list[str], verbatim: bool) -> None:
-    wrapped = [f"<![CDATA[{loc.replace('>', '')}]]>" if verbatim else escape(loc) for loc in locs]
+    half = [(loc[: len(loc) // 2], loc[len(loc) // 2 :].replace(">", "")) for loc in locs]
+    wrapped = [f"{escape(a)}<![CDATA[{b}]]>{escape(a)}" if verbatim else escape(a + b) for a, b in half]
     # XML 1.0 does not allow U+FFFE and U+FFFF, not even as references.
     body = urlset(*wrapped).replace("\ufffe", "").replace("\uffff", "")
     root = ElementTree.fromstring(body.encode())
@@ -393,7 +408,7 @@ def check(sitemap: Sitemap) -> None:
     for texts in (sitemap.urls, sitemap.sitemaps):
         assert len(set(texts)) == len(texts)
         assert all(text == text.strip() and 0 < len(text) <= MAX_URL_LENGTH for text in texts)
-    for item in permitted(sitemap.urls + sitemap.sitemaps, url=URL, host="h"):
+    for item in permitted(sitemap.urls + sitemap.sitemaps, url=URL, host="h", form=FORM.in_full):
         assert item.host in ("h", "site.example")
 
 
@@ -406,3 +421,17 @@ def test_any_pieces(root: str, pieces: list[str]) -> None:
 def test_any_bytes(start: bytes, body: bytes) -> None:
     check(read(start + body))
     check(read(gzip.compress(start + body)))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://a.test/sitemap.xml", True),
+        ("http://a.test/maps/1.xml.gz?v=2", True),
+        ("http://a.test/article", False),
+        ("http://a.test/list.txt", False),
+        ("http://a.test/?x=.xml", False),
+    ],
+)
+def test_only_some_names_are_those_of_sitemaps(url: str, expected: bool) -> None:
+    assert is_named_like_a_sitemap(url) is expected

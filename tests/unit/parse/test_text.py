@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
+from tests.urls import FORM
 
 
 def text(html: str) -> str:
     source = PageSource(body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8")
-    return read_html(source).text
+    return read_html(source, FORM).text
 
 
 def plain(body: bytes, content_type: str | None) -> Document:
@@ -33,11 +34,19 @@ def plain(body: bytes, content_type: str | None) -> Document:
         ("foo<script>x</script>bar", "foobar"),
         ("foo<img src=x alt=y>bar", "foobar"),
         ("foo<span></span>bar", "foobar"),
+        ("<x-tip>w<y-z>or</y-z></x-tip>d", "word"),
+        ("foo<blink>bar</blink>", "foobar"),
+        ("<a>Home</a><a>News</a>", "Home News"),
+        ("<a>Home</a><!-- --><a>News</a><script></script><a>Shop</a>", "Home News Shop"),
+        ("<a>Home</a>, <a>News</a>", "Home, News"),
+        ("<a>w</a>or<a>d</a>", "word"),
         ("foo<link><meta>bar", "foobar"),
         ("<b>one</b> <i>two</i>", "one two"),
         ("<b>one </b><i> two</i>", "one two"),
         ("x<sup>2</sup>", "x2"),
-        ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>", "漢(kan)"),
+        ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>字", "漢字"),
+        ("<ruby><rb>漢<rb>字<rtc><rt>kan<rt>ji</rtc></ruby>", "漢字"),
+        ("<my-card>a</my-card><my-card>b</my-card>", "ab"),
         ("a &amp; b &lt;c&gt; &copy; &#233; &hearts;", "a & b <c> © é ♥"),
         ("<p>say <q>yes</q> <code>x = 1</code> <font>now</font></p>", "say yes x = 1 now"),
     ],
@@ -68,7 +77,6 @@ def test_inline(html: str, shown: str) -> None:
         "<details><summary>a</summary>b</details>",
         "<form>a</form>b",
         "<figure>a<figcaption>b</figcaption></figure>",
-        "<my-card>a</my-card><my-card>b</my-card>",
         "<button>a</button><button>b</button>",
         "<option>a</option><option>b</option>",
         "<b>a<div>b</div></b>",
@@ -151,6 +159,7 @@ def test_preformatted(html: str, shown: str) -> None:
         "<?php x ?>a",
         "<![CDATA[x]]>a",
         "<noembed>x</noembed>a",
+        "<noframes>x</noframes>a",
     ],
 )
 def test_not_shown(html: str) -> None:
@@ -188,7 +197,16 @@ def test_shown(html: str) -> None:
         ("© a\x80b", "© ab"),
         ("a&#x80;b", "a€b"),
         ("a&#xD800;b", "a\ufffdb"),
-        ("a\u200bb\xadc", "a\u200bb\xadc"),
+        ("a\u200bb\xadc", "abc"),
+        ("ver&shy;y long w\ufefford\u2060s", "very long words"),
+        ("a \u200b b", "a b"),
+        ("\u200b\xad", ""),
+        ("ก\u200bข ກ\u200bຂ ក\u200bខ က\u200bခ", "ก\u200bข ກ\u200bຂ ក\u200bខ က\u200bခ"),
+        ("ก\u200b\u200b\xad\u200bข", "ก\u200bข"),
+        ("ก\u200ba\u200bข\u200b ข", "กaข ข"),
+        ("می\u200cخواهم क्\u200dष 👩\u200d💻", "می\u200cخواهم क्\u200dष 👩\u200d💻"),
+        ("a\u2028b\u2029c", "a\nb\nc"),
+        ("<pre>a\u2028  b\xad</pre>", "a\n  b"),
         ("a&#30;b", "a\nb"),
     ],
 )
@@ -202,10 +220,12 @@ def test_lone_surrogates_are_removed() -> None:
 
 KEPT = keep_lines(" ")
 
+INVISIBLE = "\xad\ufeff\u2060"
+THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 CHARACTERS = st.one_of(
     st.characters(max_codepoint=0x7F),
     st.characters(max_codepoint=0xFF),
-    st.sampled_from(f"a  {BREAK}{BREAK}{KEPT}\x85\xa0\u3000\u2003\u2028Жё漢😀\ud800\udfff"),
+    st.sampled_from(f"a  {BREAK}{BREAK}{KEPT}\x85\xa0\u3000\u2003\u2028\u200b\u200b\xad\ufeffกຂЖё漢😀\ud800\udfff"),
 )
 
 
@@ -215,9 +235,14 @@ def one_by_one(text: str) -> str:
     def meant(char: str) -> str:
         if char in "\t\n\v\f\r\x1c\x1d\x1f\xa0":
             return " "
+        if char in INVISIBLE:
+            return ""
         is_control = char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff"
         return "" if is_control else char
 
+    text = re.sub("[\u2028\u2029]", BREAK, re.sub(f"[{INVISIBLE}]", "", text))
+    text = re.sub("\u200b+", "\u200b", text)
+    text = re.sub(f"(?<![{THAI}])\u200b|\u200b(?![{THAI}])", "", text)
     lines = ("".join(map(meant, line)).strip() for line in text.split(BREAK))
     single = (re.sub(" +", " ", line).replace(KEPT, " ").rstrip() for line in lines)
     return "\n".join(filter(None, single))

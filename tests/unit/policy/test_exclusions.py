@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rove.errors import UsageError
 from rove.policy.exclusions import Exclusions, domain_around, parse_exclusions, parse_pattern, whole_domains
-from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of, is_address
+from tests.urls import canonical
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_subdomains_of_a_covered_host_are_covered(pattern: str, host: str, label
 def test_the_domain_around_a_pattern_is_that_of_all_its_hosts(pattern: str, host: str) -> None:
     context = domain_around(pattern)
     if context is not None and Exclusions([pattern]).covers(host):
-        assert domain_of(host)[1] == context
+        assert domain_of(host) == context
 
 
 @given(st.text())
@@ -272,7 +272,7 @@ def test_any_text_is_a_pattern_or_an_error(text: str) -> None:
     ],
 )
 def test_the_domain_around_a_pattern(pattern: str, expected: str | None) -> None:
-    assert domain_around(pattern) == (None if expected is None else domain_of(expected)[1])
+    assert domain_around(pattern) == (None if expected is None else domain_of(expected))
 
 
 def test_the_domains_that_patterns_name() -> None:
@@ -281,8 +281,8 @@ def test_the_domains_that_patterns_name() -> None:
         *("b.co.uk", "192.0.2.1", "[::1]", "=192.0.2.2", "example.com"),
     ]
     names = ["example.com", "b.co.uk", "192.0.2.1", "[::1]"]
-    assert whole_domains(patterns) == {domain_of(name)[1]: name for name in names}
-    assert whole_domains([]) == {}
+    assert whole_domains(patterns) == names
+    assert whole_domains([]) == []
 
 
 def seconds_for(exclusions: Exclusions, hosts: list[str]) -> float:

@@ -11,6 +11,7 @@ from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, NotAccepted
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.exclusions import Exclusions, parse_exclusions
+from rove.policy.file_types import file_types_with
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
 from tests.unit.crawl.scripted import crawl_url
 
@@ -93,6 +94,18 @@ def test_what_looks_like_a_trap_is_held_back(path: str, expected: int | NotAccep
     assert (deep, excluded) == (NotAccepted.TOO_DEEP, NotAccepted.EXCLUDED)
 
 
+def test_a_link_to_a_file_without_text_is_not_taken() -> None:
+    picture, page = crawl_url("http://a.test/a.jpg?w=8"), crawl_url("http://a.test/a.html")
+    gate = Gate(Exclusions(["excluded.test"]))
+    assert gate.admits(picture, depth=1) is NotAccepted.FILE_TYPE
+    assert gate.admits(picture, depth=1, any_file=True) == 0
+    assert gate.admits(page, depth=1) == 0
+    assert gate.refuses(picture, depth=0) is None, "as a seed it is taken"
+    assert gate.admits(crawl_url("http://excluded.test/a.jpg"), depth=1) is NotAccepted.EXCLUDED
+    own = Gate(Exclusions(), file_types=file_types_with(("html",), built_in=False))
+    assert (own.admits(picture, depth=1), own.admits(page, depth=1)) == (0, NotAccepted.FILE_TYPE)
+
+
 @pytest.mark.parametrize("depth", [1, 3, 4])
 def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None:
     gate = Gate(Exclusions(["excluded.test"]), max_depth=3, year=2026)
@@ -101,13 +114,14 @@ def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None
         *(f"http://{host}/{path}" for host in ("a.test", "b.test", "excluded.test") for path in "xy"),
         *("http://a.test:9999/x", "http://b.test:9999/x", "http://b.test:9999/y"),
         *("http://b.test/list?sort=price", "http://b.test/a/b/a/b/a/b", "http://b.test/x/x/x"),
+        *("http://b.test/a.pdf", "http://b.test/a/b/a/b/a/b.jpg", "http://excluded.test/x.jpg"),
     ]
     links = [crawl_url(text) for text in texts]
     one_by_one = [gate.admits(link, depth=depth, source=source) for link in links]
     refused: dict[str, int] = {NotAccepted.TRAP: 2}
-    offers = gate.admitted(links, depth=depth, source=source, refused=refused)
+    offers = gate.admitted(links, depth=depth, source=source, own_domains=(source.domain,), refused=refused)
     assert offers == [
-        link.new_url(depth=depth, penalty=answer)
+        link.new_url(depth=depth, penalty=answer, is_foreign=link.host != "a.test")
         for link, answer in zip(links, one_by_one, strict=True)
         if not isinstance(answer, NotAccepted)
     ]

@@ -340,8 +340,12 @@ def test_the_crawl_delay_is_that_of_our_group(text: str, seconds: float) -> None
     assert Rules(text.encode()).crawl_delay == seconds
 
 
-@pytest.mark.parametrize("line", ["User-agent", "Sitemap", "Sitemap:", "", "Disallow: /", "Disallow /", "/", "<!--"])
-@pytest.mark.parametrize("filler", [" ", "\t", "/", ":", "*", "%", "%7E", "é", "\xa0", "user-agent ", "<!--"])
+@pytest.mark.parametrize(
+    "line", ["User-agent", "User-agent: x", "Sitemap", "Sitemap:", "", "Disallow: /", "Disallow /", "/", "<!--"]
+)
+@pytest.mark.parametrize(
+    "filler", [" ", "\t", "/", ":", "*", "%", "%7E", "é", "\xa0", "user-agent ", "<!--", ",", "*,"]
+)
 def test_a_crafted_line_takes_no_quadratic_time(line: str, filler: str) -> None:
     text = f"User-agent: rove\n{line}{filler * (250_000 // len(filler.encode()))}\nDisallow: /x"
     rules = Rules(text.encode())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rove.policy.robots_redirect import RobotsRedirect, judge_redirect, robots_fingerprint
-from rove.urls.canonical import CrawlUrl, canonical
+from rove.policy.robots_redirect import RobotsRedirect, judge_redirect
+from rove.urls.canonical import CrawlUrl
+from tests.urls import FORM, canonical
 
 FOLLOW, SHARE = RobotsRedirect.FOLLOW, RobotsRedirect.SHARE
 NO_RULES, UNREACHABLE = RobotsRedirect.NO_RULES, RobotsRedirect.UNREACHABLE
@@ -59,5 +60,5 @@ def test_a_target_that_must_not_be_requested(target: str) -> None:
 
 def test_a_wanted_robots_txt_is_not_the_page_of_the_same_url() -> None:
     page = url("https://b.test/robots.txt")
-    assert robots_fingerprint(page.origin) != page.fingerprint
-    assert robots_fingerprint("http://b.test") != robots_fingerprint("https://b.test")
+    assert FORM.robots_fingerprint(page.origin) != page.fingerprint
+    assert FORM.robots_fingerprint("http://b.test") != FORM.robots_fingerprint("https://b.test")

@@ -62,11 +62,35 @@ def test_section_2_1_groups(text: str, path: str, allowed: bool) -> None:
         ("\ufeffuser-agent: rove\ndisallow: /a", NO),
         ("user-agent: rove\n\ufeffdisallow: /a", NO),
         ("user-agent: rove\n\xa0disallow:\xa0/a", NO),
+        ("user-agent: rove\xa0\ndisallow: /a\xa0", NO),
+        ("user-agent: rove\xa0# a\ndisallow: /a \xa0 # b", NO),
         ("user-agent: x\x85user-agent: rove\ndisallow: /a", YES),
     ],
 )
 def test_section_2_2_lines(text: str, allowed: bool) -> None:
     assert allows(text, "/a") is allowed
+    if "\xa0" in text:
+        assert Rules(text.encode("latin-1")).allows("https://a.test/a") is allowed, "a no-break space in Latin-1"
+
+
+@pytest.mark.parametrize("end", ["", " ", "\xa0", " \xa0\t"])
+def test_an_accented_letter_is_no_no_break_space(end: str) -> None:
+    """The letter à ends with the byte of a no-break space."""
+    rules = Rules(f"user-agent: *\ndisallow: /voilà{end}\n".encode())
+    assert not rules.allows("https://a.test/voil%C3%A0")
+    assert rules.allows("https://a.test/voil%C3")
+
+
+def test_a_no_break_space_within_a_rule_belongs_to_it() -> None:
+    for body in (b"user-agent: *\ndisallow: /a\xc2\xa0b", b"user-agent: *\ndisallow: /a%C2%A0b"):
+        assert Rules(body).allows("https://a.test/a")
+        assert not Rules(body).allows("https://a.test/a%C2%A0b")
+
+
+@pytest.mark.parametrize("blank", [b"\xa0", b"\xc2\xa0"])
+def test_a_no_break_space_ends_the_address_of_a_sitemap(blank: bytes) -> None:
+    body = b"sitemap:" + blank + b"https://a.test/m.xml" + blank + b"\nsitemap: https://a.test/\xc3\xa0\xc3\xa0"
+    assert Rules(body).sitemaps == ["https://a.test/m.xml", "https://a.test/àà"]
 
 
 # Section 2.2.1: the token ignores case; all groups that name it form one; '*' applies to all other agents.
@@ -97,6 +121,22 @@ def test_section_2_2_lines(text: str, allowed: bool) -> None:
         ("user-agent: **\ndisallow: /a", "/a", YES),
         ("user-agent: *\xa0\ndisallow: /a", "/a", NO),
         ("user-agent:\ndisallow: /a", "/a", YES),
+        ("user-agent: x, rove\ndisallow: /a", "/a", NO),
+        ("user-agent: rove, x\ndisallow: /a", "/a", NO),
+        ("user-agent: x,y,\xa0Rove/2 ,z\ndisallow: /a", "/a", NO),
+        ("user-agent: x, rover, my rove\ndisallow: /a", "/a", YES),
+        ("user-agent: x, rove\ndisallow: /b\nuser-agent: *\ndisallow: /a", "/a", YES),
+        ("user-agent: x, y\ndisallow: /b\nuser-agent: *\ndisallow: /a", "/a", NO),
+        ("user-agent: x, *\ndisallow: /a", "/a", NO),
+        ("user-agent: *, x\ndisallow: /a", "/a", NO),
+        ("user-agent: *, rove\nuser-agent: y\ndisallow: /a", "/a", NO),
+        ("user-agent: *rove*\ndisallow: /a", "/a", NO),
+        ("user-agent: rove*\ndisallow: /a", "/a", NO),
+        ("user-agent: x, *rove\ndisallow: /a", "/a", NO),
+        ("user-agent: *rover*\ndisallow: /a", "/a", YES),
+        ("user-agent: *bot*\ndisallow: /a", "/a", YES),
+        ("user-agent: r*\ndisallow: /a", "/a", YES),
+        ("user-agent: *rove*\ndisallow: /b\nuser-agent: *\ndisallow: /a", "/a", YES),
     ],
 )
 def test_section_2_2_1_the_user_agent_line(text: str, path: str, allowed: bool) -> None:

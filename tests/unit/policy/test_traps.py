@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rove.policy.traps import REFUSED, penalty, signs
-from rove.urls.canonical import canonical
 from tests.unit.urls.test_canonical import LIKE_URLS
+from tests.urls import canonical
 
 YEAR = 2026
 A = "https://www.a.test"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.resources.process_state import oom_kills, open_files, resident_bytes
+from rove.resources.process_state import available_bytes, oom_kills, open_files, resident_bytes
 
 NOWHERE = Path("/nowhere")
 
@@ -43,3 +43,21 @@ def test_both_versions_of_control_groups(tmp_path: Path, cgroup: str, events: st
 
 def test_a_system_that_says_nothing() -> None:
     assert oom_kills(NOWHERE, NOWHERE, NOWHERE) == ()
+
+
+def test_this_machine_has_some_memory_left() -> None:
+    assert (available_bytes() or 0) > 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"), [("max", 8_000 * 1024), ("1000000", 1_000_000 - 700_000 + 50_000), ("600000", 0)]
+)
+def test_a_control_group_may_have_less_memory_left_than_the_machine(tmp_path: Path, most: str, expected: int) -> None:
+    machine, groups, group = tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "root" / "a"
+    machine.write_text("MemTotal:       10000 kB\nMemAvailable:    8000 kB\n")
+    groups.write_text("0::/a\n")
+    group.mkdir(parents=True)
+    for name, text in {"max": most, "current": "700000", "stat": "anon 5\ninactive_file 50000\n"}.items():
+        (group / f"memory.{name}").write_text(text + "\n")
+    assert available_bytes(machine, groups, tmp_path / "root") == expected
+    assert available_bytes(NOWHERE, NOWHERE, NOWHERE) is None

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from rove.errors import StoreError
 from rove.model.ledger import Content, Location
+from rove.model.text_hash import text_hash
 from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
 from rove.store.record import decompress, sha1_64, sha1_of, unreferring_record
 from rove.store.warc import SHORTEST_SHARED
-from rove.urls.fingerprint import fingerprint
 from tests.unit.store.pages import (
     DATE,
     FETCHED_AT,
@@ -34,7 +34,7 @@ PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
 
 def known_page(number: int, text: str = LONG, **more: Any) -> Page:
-    return replace(page(number, text, **more), content_hash=fingerprint(text))
+    return replace(page(number, text, **more), content_hash=text_hash(text.encode()))
 
 
 def write(
@@ -51,7 +51,7 @@ def write(
 
 def content(text: str = LONG, **more: Any) -> Content:
     values: dict[str, Any] = {
-        "hash": fingerprint(text),
+        "hash": text_hash(text.encode()),
         "sha1_64": sha1_64(sha1_of(text.encode())),
         "domain": 1,
         "visit": 2,

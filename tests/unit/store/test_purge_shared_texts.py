@@ -11,12 +11,12 @@ import pytest
 from msgspec import structs
 
 from rove.model.ledger import Content, Location
+from rove.model.text_hash import text_hash
 from rove.store.contract import Keep, Page, Stored
 from rove.store.purge import Purge, Rewritten
 from rove.store.purge_plan import Heir
 from rove.store.reader import WarcReader
 from rove.store.record import decompress
-from rove.urls.fingerprint import fingerprint
 from tests.unit.store.pages import files, passes_warcio_check, store, warcio_records
 from tests.unit.store.purging import Killed, Rows, is_purged, kill_after, of_domain
 
@@ -35,7 +35,7 @@ class Shared:
     def heirs(self, texts: Sequence[tuple[int, Location]]) -> dict[int, Heir]:
         left = [copy for copy in self.copies if not is_purged(copy.url)]
         for hash, where in texts:
-            if hash == fingerprint(SHARED) and where == self.location:
+            if hash == text_hash(SHARED.encode()) and where == self.location:
                 if left:
                     heir = left[0]
                     return {where.offset: Heir(url=heir.url, fetched_at=9.0, domain=3, visit=4)}
@@ -63,7 +63,7 @@ class Shared:
         inherited = done.inherited.get(self.location.offset)
         if inherited is not None:
             assert done.new is not None
-            assert (inherited.hash, inherited.domain, inherited.visit) == (fingerprint(SHARED), 3, 4)
+            assert (inherited.hash, inherited.domain, inherited.visit) == (text_hash(SHARED.encode()), 3, 4)
             self.location = Location(file=done.new, offset=inherited.offset, length=inherited.length)
         else:
             self.rows.locations["shared", "at"] = self.location
@@ -99,7 +99,7 @@ def _bytes_at(directory: Path, at: Location) -> bytes:
 def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> Shared:
     """Make files of pages with the same text, which the first one has and the others refer to, and other pages."""
     rows = Rows(directory=directory)
-    hash = fingerprint(SHARED)
+    hash = text_hash(SHARED.encode())
     copies: list[Page] = []
     first: list[tuple[Page, Stored]] = []
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from rove.urls.domain import domain_of, is_address, registrable_domain
-from rove.urls.fingerprint import fingerprint
 
 SUFFIX_LIST = PublicSuffixList()
 
@@ -52,7 +51,7 @@ SUFFIX_LIST = PublicSuffixList()
     ],
 )
 def test_the_domain_is_the_registrable_one(host: str, name: str) -> None:
-    assert domain_of(host) == (name, fingerprint(name))
+    assert domain_of(host) == name
 
 
 @pytest.mark.parametrize(

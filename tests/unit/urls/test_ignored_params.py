@@ -7,10 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rove.errors import UsageError
-from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
-from rove.urls.ignored_params import BUILT_IN_NAMES, IgnoredParams, ignored_params_with, parse_names
+from rove.urls.canonical import MAX_URL_LENGTH, UrlForm, parse_base
+from rove.urls.ignored_params import BUILT_IN_NAMES, ignored_params_with, parse_names
 from rove.urls.seed import parse_seed
 from tests.unit.urls.test_canonical import LIKE_URLS
+from tests.urls import FORM, canonical, form_dropping
 
 HEX = "9682993c8daa2c5497996114facdc805"
 A = "https://a.test"
@@ -19,8 +20,8 @@ A = "https://a.test"
 BUILT_IN = ignored_params_with(())
 
 
-def form(text: str, ignored: IgnoredParams | None = BUILT_IN) -> str:
-    url = canonical(text, None, ignored)
+def form(text: str, url_form: UrlForm = FORM) -> str:
+    url = url_form.canonical(text)
     assert url is not None
     return url.text
 
@@ -86,27 +87,31 @@ KEPT = [
 @pytest.mark.parametrize(("text", "expected"), DROPPED)
 def test_session_ids_and_click_trackers_are_removed(text: str, expected: str) -> None:
     assert form(A + text) == A + expected
-    assert form(A + text, None) != A + expected
-    assert BUILT_IN.names_in(form(A + text, None))
+    assert form(A + text, FORM.in_full) != A + expected
+    assert BUILT_IN.names_in(form(A + text, FORM.in_full))
 
 
 @pytest.mark.parametrize("text", KEPT)
 def test_all_other_parameters_are_kept(text: str) -> None:
-    assert form(A + text) == form(A + text, None)
+    assert form(A + text) == form(A + text, FORM.in_full)
 
 
 def test_a_crawl_adds_its_own_names() -> None:
-    ignored = ignored_params_with(("mark", "x_*", "a[b]", "a.b"))
-    assert form(f"{A}/?mark=1&x_=2&x_y=3&id=4&a[b]=5&a.b=6", ignored) == f"{A}/?id=4"
-    assert form(f"{A}/?marks=1&ax_=2&Mark=3&acb=4&utm_x=5", ignored) == f"{A}/?marks=1&ax_=2&Mark=3&acb=4"
+    names = ("mark", "x_*", "a[b]", "a.b")
+    dropping, ignored = form_dropping(*names), ignored_params_with(names)
+    assert form(f"{A}/?mark=1&x_=2&x_y=3&id=4&a[b]=5&a.b=6", dropping) == f"{A}/?id=4"
+    assert (
+        form(f"{A}/?marks=1&ax_=2&Mark=3&acb=4&utm_x=5", form_dropping("mark", "x_*", "a[b]", "a.b"))
+        == f"{A}/?marks=1&ax_=2&Mark=3&acb=4"
+    )
     assert ignored.names_in(f"{A}/a;mark=0?x_y=3&id=4&mark=1&x_y=5") == ["mark", "x_y"]
 
 
 def test_links_and_seeds_lose_ignored_parameters() -> None:
-    link = canonical("?utm_source=x&id=1", parse_base(f"{A}/dir/"), BUILT_IN)
+    link = FORM.canonical("?utm_source=x&id=1", parse_base(f"{A}/dir/"))
     assert link is not None and link == canonical(f"{A}/dir/?id=1")
-    assert parse_seed("a.test/?utm_source=x", BUILT_IN) == parse_seed("a.test")
-    assert parse_seed(f"{A}/x?gclid=1", BUILT_IN) == parse_seed(f"{A}/x")
+    assert parse_seed("a.test/?utm_source=x", FORM) == parse_seed("a.test", FORM)
+    assert parse_seed(f"{A}/x?gclid=1", FORM) == parse_seed(f"{A}/x", FORM)
 
 
 def test_the_length_limit_applies_after_removal() -> None:
@@ -146,8 +151,8 @@ PIECES = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 @example(f"{A}/?a=%41&utm_source=%")
 @example(f"{A}/..;jsessionid=1/x")
 def test_the_form_is_stable_with_and_without_the_list(text: str) -> None:
-    url = canonical(text, None, BUILT_IN)
+    url = FORM.canonical(text)
     if url is not None:
-        assert canonical(url.text, None, BUILT_IN) == url
+        assert FORM.canonical(url.text) == url
         assert canonical(url.text) == url
         assert not BUILT_IN.names_in(url.text)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rove.urls.seed import parse_any_seed, parse_seed
 from tests.unit.urls.test_canonical import LIKE_URLS
+from tests.urls import FORM
 
 SEEDS = [
     # A bare domain: https is a guess.
@@ -83,14 +84,14 @@ BAD_SEEDS = [
 
 @pytest.mark.parametrize(("text", "expected", "is_bare"), SEEDS)
 def test_a_seed(text: str, expected: str, is_bare: bool) -> None:
-    seed = parse_seed(text)
+    seed = parse_seed(text, FORM)
     assert seed is not None
     assert (seed[0].text, seed[1]) == (expected, is_bare)
 
 
 @pytest.mark.parametrize("text", BAD_SEEDS)
 def test_a_bad_seed(text: str) -> None:
-    assert parse_seed(text) is None
+    assert parse_seed(text, FORM) is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_a_bad_seed(text: str) -> None:
 )
 def test_a_line_of_some_other_format_is_no_seed(text: str) -> None:
     """Lists of domains come with ranks and quotes: the person hears of it rather than of a thousand DNS failures."""
-    assert parse_seed(text) is None
+    assert parse_seed(text, FORM) is None
 
 
 @settings(max_examples=300, deadline=None)
@@ -118,7 +119,7 @@ def test_a_line_of_some_other_format_is_no_seed(text: str) -> None:
 @example("example.org//")
 def test_a_bare_seed_is_the_front_page_of_a_host(text: str) -> None:
     for given_text in (text, text.removeprefix("http://")):
-        seed = parse_seed(given_text)
+        seed = parse_seed(given_text, FORM)
         if seed is not None and seed[1]:
             assert seed[0].text == f"https://{seed[0].host}/"
 
@@ -131,4 +132,4 @@ def test_a_bare_seed_is_the_front_page_of_a_host(text: str) -> None:
 )
 def test_plain_seeds_equal_parsed_ones(scheme: str, host: str, end: str) -> None:
     text = scheme + host + end
-    assert parse_seed(text) == parse_any_seed(text)
+    assert parse_seed(text, FORM) == parse_any_seed(text, FORM)

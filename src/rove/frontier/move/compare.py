@@ -11,7 +11,8 @@ from rove.frontier.dsn import redacted
 from rove.frontier.move.source import Source
 from rove.frontier.move.tables import TABLES
 from rove.frontier.move.target import fetch
-from rove.frontier.postgres.database import CONNECT_SECONDS, PostgresDatabase
+from rove.frontier.postgres.connector import CONNECT_SECONDS
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.errors import DRIVER_ERRORS
 
 

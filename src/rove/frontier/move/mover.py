@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from rove.frontier.move.start import start_or_resume
 from rove.frontier.move.tables import TABLES, Key, Table, table_after
 from rove.frontier.move.target import copy_rows, fetch, read_columns
 from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.era_guard import read_server
 from rove.frontier.postgres.session import Session
 from rove.frontier.records import Node
 
@@ -163,8 +165,22 @@ class Mover:
 
         async def work(session: Session) -> None:
             if await self._advance(session, following):
+                await session.fetch("set_meta", key="secret", value=self._source.secret)
                 await session.fetch("set_meta", key="settings", value=self._source.settings)
+                await self._continue_eras(session)
                 await session.fetch("revise")
 
         await self._database.transaction("finish the move", work)
         self._bookmark = following
+
+    async def _continue_eras(self, session: Session) -> None:
+        """Let the data directory recognise its crawl in the new database, and let domains that rest go on resting."""
+        if self._source.era is None:
+            return
+        system, timeline = await read_server(session)
+        ids = [self._source.era] + [secrets.token_hex(8) for _ in self._source.rests]
+        rests = [None] + [time + self._shift for time in self._source.rests]
+        for id, rest_from in zip(ids, rests, strict=True):
+            await fetch(
+                session.connection, "continue_era", id=id, system=system, timeline=timeline, rest_from=rest_from
+            )

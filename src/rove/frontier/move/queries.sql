@@ -59,7 +59,8 @@ FROM request WHERE (visit, seq) > (:key0, :key1) ORDER BY visit, seq LIMIT :limi
 SELECT hash AS key0, *, :machine AS machine FROM content WHERE hash > :key0 ORDER BY hash LIMIT :limit;
 
 -- name: slice_robots_text
-SELECT hash AS key0, * FROM robots_text WHERE hash > :key0 ORDER BY hash LIMIT :limit;
+SELECT hex(name) AS key0, *, at + :shift AS at
+FROM robots_text WHERE name > CAST(:key0 AS TEXT) ORDER BY name LIMIT :limit;
 
 -- name: slice_exclusion
 SELECT id AS key0, *, CASE WHEN at = 0 THEN 0 ELSE at + :shift END AS at, lifted_at + :shift AS lifted_at
@@ -156,6 +157,10 @@ AND NOT EXISTS (SELECT FROM machine AS other WHERE other.key = :key::text AND ot
 
 -- name: clock
 SELECT clock_ms();
+
+-- name: continue_era
+INSERT INTO era (id, system, timeline, at, rest_from)
+VALUES (:id::text, :system::text, :timeline::bigint, clock_ms(), :rest_from::bigint);
 
 -- name: columns
 SELECT table_name, column_name, data_type = 'boolean' AS is_boolean

@@ -17,8 +17,10 @@ from rove.frontier.clock import CrawlClock
 from rove.frontier.move.tables import Key, Table
 from rove.frontier.priority import RETRIED
 from rove.frontier.queries import load_queries
+from rove.frontier.rows.records import secret_from
 from rove.frontier.sanitize import storable
 from rove.frontier.sqlite.database import SqliteDatabase
+from rove.frontier.sqlite.eras import read_eras
 
 QUERIES = load_queries("move")
 _STATE = ("settings", "counters", "exclusion_state", "seed_source_state", "retry_state", "run_state", "process_state")
@@ -41,6 +43,12 @@ class Source:
     id: str
     """A name for the file, which is stored in it."""
     settings: str
+    secret: str
+    """The meta row of the secret that the ids are keyed with."""
+    era: str | None
+    """What tells this crawl from others; None if it was never opened."""
+    rests: list[int]
+    """When its domains began to rest, because the file had lost its last transactions."""
     counters: dict[str, int]
     state: str
     """A hash that changes when the crawl goes on."""
@@ -93,6 +101,8 @@ class Source:
         if not state["settings"]:
             raise self._no_crawl()
         self.settings = state["settings"][0][0]
+        self.secret = secret_from(self._database.get_meta("secret"), str(self._path.parent)).hex()
+        self.era, self.rests = read_eras(self._database)
         self.counters = dict(state["counters"])
         encoded = msgspec.json.encode(list(state.values()))
         self.state = hashlib.blake2b(encoded, digest_size=16).hexdigest()

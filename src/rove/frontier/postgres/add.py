@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
+from rove.frontier.address_groups import MAX_ADDRESSES, groups_in, within_groups
 from rove.frontier.capacity import (
     DOMAINS_PER_SLICE,
     FIRST_DOMAIN,
+    FOREIGN_URLS_READ,
     FullDomains,
+    Inserted,
     Raised,
     Trimmed,
     added,
+    adopted_rows,
     count_trimmed,
+    naming_domains,
 )
+from rove.frontier.collisions import DomainCollision, check_names, names_by_id, without_collisions
 from rove.frontier.counters import count_wanted_again
 from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
@@ -25,9 +31,12 @@ from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, WANTED_ROBOTS
+from rove.frontier.priority import ALONE, FOREIGN, RETRIED, URLS_PER_ADD, WANTED_ROBOTS
 from rove.frontier.records import MAX_WANTED_ROBOTS, Added
 from rove.model.urls import NewUrl, NotAccepted, UrlState
+from rove.urls.address_group import address_group
+
+T = TypeVar("T")
 
 WARY_ADDS = 50
 """After a conflict, this many adds expect another one, so that few adds have to be repeated."""
@@ -48,20 +57,71 @@ class PostgresAdding:
         """The number of following adds that expect conflicts."""
 
     async def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int], as_seeds: bool
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        refuse_new_domains: NotAccepted | None,
+        exempt: Collection[tuple[int, int]],
+        as_seeds: bool,
     ) -> Added:
         """Insert the unseen URLs."""
         urls, dropped = self._full.sift(urls, exempt)
-        work = partial(self._add, urls, len(dropped), only_known_domains, exempt, as_seeds)
+        if not as_seeds:
+            await self._adopt(urls)
+        counted = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
+
+        async def work(urls: Sequence[NewUrl], counted: Counter[str]) -> Inserted:
+            return await self._add_at_once(partial(self._add, urls, counted, refuse_new_domains, exempt, as_seeds))
+
+        inserted, collided = await self._keeping_apart(urls, counted, work)
+        self._full.note(inserted.trimmed)
+        return added(inserted, [*dropped, *collided])
+
+    async def _keeping_apart(
+        self,
+        urls: Sequence[NewUrl],
+        counted: Counter[str],
+        work: Callable[[Sequence[NewUrl], Counter[str]], Awaitable[T]],
+    ) -> tuple[T, list[NewUrl]]:
+        """Do some work without the URLs whose domain has the id of another; return those too.
+
+        `work` is given the URLs and the counters to change, and does all in one transaction.
+        """
+        collided: list[NewUrl] = []
+        while True:
+            try:
+                return await work(urls, counted), collided
+            except DomainCollision:
+                ids = list({url.domain for url in urls})
+                owners = dict(await self._database.fetch("domain_names", domains=ids))
+                urls, more = without_collisions(urls, owners)
+                collided += more
+                counted[f"not_accepted.{NotAccepted.COLLISION}"] += len(more)
+
+    async def _add_at_once(self, work: Callable[[str, Session], Awaitable[Inserted]]) -> Inserted:
+        """Insert URLs with the query that expects no conflict; if there is one, again with the other query."""
         try:
             query = "insert_urls_beside" if self._wary else "insert_urls"
             self._wary = max(0, self._wary - 1)
-            unseen, trimmed = await self._database.transaction("add", partial(work, query))
+            return await self._database.transaction("add", partial(work, query))
         except Overtaken:
             self._wary = WARY_ADDS
-            unseen, trimmed = await self._database.transaction("add", partial(work, "insert_urls_beside"))
-        self._full.note(trimmed)
-        return added(unseen, dropped, trimmed)
+            return await self._database.transaction("add", partial(work, "insert_urls_beside"))
+
+    async def _adopt(self, urls: Sequence[NewUrl]) -> None:
+        """Make pending foreign URLs their domains' own that the domains name now.
+
+        This is a transaction of its own, because an add must not lock domains before it has inserted its URLs.
+        """
+        domains = naming_domains(urls)
+        if not domains:
+            return
+        pending = await self._database.fetch(
+            "foreign_urls", domains=domains, limit=FOREIGN_URLS_READ, foreign=FOREIGN, retried=RETRIED
+        )
+        rows = adopted_rows(urls, pending)
+        if rows:
+            await self._database.transaction("adopt", partial(_adopt_urls, rows))
 
     async def excess(self) -> int:
         """Count the URLs that exceed the budgets of their domains."""
@@ -90,10 +150,14 @@ class PostgresAdding:
 
     async def want_robots(self, urls: Sequence[NewUrl]) -> None:
         """Make robots.txt files pending that other origins wait for."""
-        await self._database.transaction("want robots.txt", partial(self._want_robots, urls))
 
-    async def _want_robots(self, urls: Sequence[NewUrl], session: Session) -> None:
-        changes: Counter[str] = Counter()
+        async def work(urls: Sequence[NewUrl], counted: Counter[str]) -> None:
+            await self._database.transaction("want robots.txt", partial(self._want_robots, urls, counted))
+
+        await self._keeping_apart(urls, Counter(), work)
+
+    async def _want_robots(self, urls: Sequence[NewUrl], counted: Counter[str], session: Session) -> None:
+        changes = Counter(counted)
         wanted = await _not_pending(session, urls, changes)
         inserted = {(domain, fingerprint) for domain, fingerprint in await _insert_robots(session, wanted)}
         unseen = Counter(domain for domain, _ in inserted)
@@ -104,58 +168,78 @@ class PostgresAdding:
             unseen[domain] += 1
             count_wanted_again(UrlState(state), reason, changes)
         if unseen:
-            names = {url.domain: url.domain_name for url in urls}
-            await self._raise_pending(session, unseen, names, changes)
+            await self._raise_pending(session, unseen, names_by_id(urls), changes)
         await add_counters(session, changes)
 
     async def _add(
         self,
         urls: Sequence[NewUrl],
-        dropped: int,
-        only_known_domains: bool,
-        exempt: Collection[int],
+        counted: Counter[str],
+        refuse_new_domains: NotAccepted | None,
+        exempt: Collection[tuple[int, int]],
         as_seeds: bool,
         query: str,
         session: Session,
-    ) -> tuple[int, list[Trimmed]]:
-        """Return the number of new URLs, and those that were deleted."""
-        names = {url.domain: url.domain_name for url in urls}
-        changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": dropped})
+    ) -> Inserted:
+        names = names_by_id(urls)
+        changes = Counter(counted)
         trimmed: list[Trimmed] = []
-        if only_known_domains:
+        made: list[int] = []
+        strangers: list[NewUrl] = []
+        if refuse_new_domains is not None:
             known = {row[0] for row in await session.fetch("known_domains", domains=list(names))}
             within = [url for url in urls if url.domain in known]
-            changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(within)
+            changes[f"not_accepted.{refuse_new_domains}"] += len(urls) - len(within)
             urls = within
+        groups = groups_in(urls)
+        if groups:
+            urls, strangers = await _within_groups(session, urls, groups, changes)
         unseen = await _insert_urls(session, query, urls, as_seeds) if urls else {}
         if unseen:
-            excess = self._full.excess(await self._raise_pending(session, unseen, names, changes))
+            made, raised = await self._raise_pending(session, unseen, names, changes)
+            excess = self._full.excess(raised)
             trimmed = await trim(session, excess, changes, exempt=exempt) if excess else []
         await add_counters(session, changes)
-        return sum(unseen.values()), trimmed
+        return Inserted(sum(unseen.values()), strangers, trimmed, made)
 
     async def _raise_pending(
         self, session: Session, unseen: Mapping[int, int], names: Mapping[int, str], changes: Counter[str]
-    ) -> list[Raised]:
-        """Count inserted URLs as pending, and create or wake their domains; return those that may be full."""
+    ) -> tuple[list[int], list[Raised]]:
+        """Count inserted URLs as pending, and create or wake their domains; return the new ones, and the full ones.
+
+        Raise DomainCollision if a domain has the id of another.
+        """
         rows = await session.fetch(
             "raise_pending",
             domains=list(unseen),
             names=[names[domain] for domain in unseen],
             unseen=list(unseen.values()),
+            address_groups=_unless_empty([address_group(names[domain]) for domain in unseen]),
             ceiling=self._clock.ceiling(),
             **ALONE,
         )
+        check_names(names, ((row[0], row[6]) for row in rows))
         changes["urls.pending"] += sum(unseen.values())
-        changes["domains.total"] += sum(is_new for _, _, is_new, *_ in rows)
+        made = [id for id, _, is_new, *_ in rows if is_new]
+        changes["domains.total"] += len(made)
         changes["domains.active"] += sum(
-            pending == unseen[id] and not excluded for id, pending, _, excluded, _, _ in rows
+            pending == unseen[id] and not excluded for id, pending, _, excluded, *_ in rows
         )
-        return [
+        return made, [
             Raised(id, pending, unseen[id], crawl_delay, repeats)
-            for id, pending, _, _, crawl_delay, repeats in rows
+            for id, pending, _, _, crawl_delay, repeats, _ in rows
             if pending > self._full.least_room
         ]
+
+
+async def _within_groups(
+    session: Session, urls: Sequence[NewUrl], groups: Mapping[int, str], changes: Counter[str]
+) -> tuple[list[NewUrl], list[NewUrl]]:
+    """Split URLs into those to insert and those of new addresses for which their network has no room."""
+    known = {row[0] for row in await session.fetch("known_domains", domains=list(groups))}
+    names = list(set(groups.values()))
+    addresses = dict(await session.fetch("count_addresses", address_groups=names, limit=MAX_ADDRESSES))
+    return within_groups(urls, groups, known=known, addresses=addresses, changes=changes)
 
 
 async def _not_pending(
@@ -188,9 +272,15 @@ async def _rewant_robots(session: Session, settled: Sequence[tuple[int, int]]) -
     return await session.batch("rewant_robots", columns, settled, priority=WANTED_ROBOTS, urls_per_add=URLS_PER_ADD)
 
 
+async def _adopt_urls(rows: list[tuple[int, int, int, int, int, str]], session: Session) -> None:
+    await session.fetch("lock_domains", domains=sorted({domain for domain, *_ in rows}))
+    columns = ("domains", "fingerprints", "priorities", "depths", "hops", "sitemaps_of")
+    await session.batch("adopt_urls", columns, rows, foreign=FOREIGN, retried=RETRIED)
+
+
 async def _count_worst(session: Session, excess: Mapping[int, int]) -> int:
     count: int = await session.value(
-        "count_worst", domains=list(excess), excess=list(excess.values()), exempt=[], retried=RETRIED
+        "count_worst", domains=list(excess), excess=list(excess.values()), exempt=[], foreign=FOREIGN, retried=RETRIED
     )
     return count
 
@@ -203,11 +293,17 @@ async def _drop_worst(session: Session, excess: Mapping[int, int]) -> int:
 
 
 async def trim(
-    session: Session, excess: Mapping[int, int], changes: Counter[str], *, exempt: Collection[int] = ()
+    session: Session, excess: Mapping[int, int], changes: Counter[str], *, exempt: Collection[tuple[int, int]] = ()
 ) -> list[Trimmed]:
     """Delete the worst URLs of domains that are over their budget and locked."""
+    exempt_here = [fingerprint for domain, fingerprint in exempt if domain in excess]
     rows = await session.fetch(
-        "trim", domains=list(excess), excess=list(excess.values()), exempt=list(exempt), retried=RETRIED
+        "trim",
+        domains=list(excess),
+        excess=list(excess.values()),
+        exempt=exempt_here,
+        foreign=FOREIGN,
+        retried=RETRIED,
     )
     if not rows:
         return []
@@ -223,7 +319,7 @@ async def trim(
 
 async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl], as_seeds: bool) -> dict[int, int]:
     """Insert the unknown URLs; return their number by domain."""
-    domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns_of(urls)
+    domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties, are_foreign = columns_of(urls)
     try:
         inserted = await session.fetch(
             query,
@@ -235,7 +331,8 @@ async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl], as_
             assume_https=_unless_empty(assume_https),
             sitemaps_of=_unless_empty(sitemaps_of),
             penalties=_unless_empty(penalties),
-            retried=RETRIED,
+            are_foreign=_unless_empty(are_foreign),
+            foreign=FOREIGN,
             urls_per_add=URLS_PER_ADD,
             as_seeds=as_seeds,
         )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from rove.errors import UsageError
+from rove.frontier.era_file import EraFile
 from rove.frontier.move.bookmark import is_moving
 from rove.frontier.postgres.catalog import PostgresCatalog
 from rove.frontier.postgres.database import PostgresDatabase
@@ -32,9 +33,13 @@ class PostgresBackend:
         *,
         register: bool = True,
         on_news: Callable[[str], None] | None = None,
+        era_file: EraFile | None = None,
     ) -> None:
-        """With `register`, this node takes part. `on_news` is called when the server is lost and when it is back."""
-        self._database = PostgresDatabase(url, schema, on_news=on_news)
+        """With `register`, this node takes part. `on_news` is called when the server is lost and when it is back.
+
+        With `era_file`, a server that lacks a part of the crawl's past is noticed.
+        """
+        self._database = PostgresDatabase(url, schema, on_news=on_news, era_file=era_file, only_reads=not register)
         self._node = machine if register else None
         self.machine = 0
         """The number of this node in the database, once it is open."""
@@ -70,7 +75,7 @@ class PostgresBackend:
 
     async def begin(self, policy: Policy, run: int | None) -> PostgresFrontier:
         assert self.machine or run is None, "a process that crawls has a data directory"
-        frontier = PostgresFrontier(self._database, policy, self.machine)
+        frontier = PostgresFrontier(self._database, policy, self.machine, node=self._node)
         await frontier.begin(run)
         return frontier
 

@@ -15,8 +15,10 @@ from rove.frontier.rows.records import (
     exclusion,
     instruction_meta,
     instructions,
+    new_secret,
     retry_record,
     retry_values,
+    secret_from,
     seed_progress,
     seed_source,
 )
@@ -39,6 +41,9 @@ class PostgresCatalog:
     async def settings(self) -> str | None:
         return await self._meta("settings")
 
+    async def secret(self) -> bytes:
+        return secret_from(await self._meta("secret"), self._database.location)
+
     async def identity(self) -> str:
         return await self._meta("identity") or ""
 
@@ -48,6 +53,7 @@ class PostgresCatalog:
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         async def work(session: Session) -> None:
             await session.fetch("identify", identity=secrets.token_hex(8))
+            await session.fetch("keep_secret", secret=new_secret())
             if await session.value("get_meta", key="settings") != settings:
                 await session.fetch("set_meta", key="settings", value=settings)
                 await session.fetch("revise")

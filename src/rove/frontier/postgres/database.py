@@ -16,38 +16,32 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from rove.errors import FrontierError, RoveError, UsageError
+from rove.errors import FrontierError, RoveError, StaleDatabase, UsageError
 from rove.frontier.dsn import redacted
+from rove.frontier.era_file import EraFile
+from rove.frontier.postgres.connector import CONNECT_SECONDS, Connector
+from rove.frontier.postgres.era_guard import EraGuard
 from rove.frontier.postgres.errors import DRIVER_ERRORS, is_lost, open_error
 from rove.frontier.postgres.held_connections import HELD_SECONDS, HeldWatch
 from rove.frontier.postgres.migrate import migrate
 from rove.frontier.postgres.session import Session
+from rove.frontier.postgres.silence import PROBE_SECONDS, SILENT_SECONDS, STANDBY_AWAY, SilenceWatch
 from rove.frontier.query_times import Timings, timing_lines
 from rove.frontier.schema import Schema
 
 CONNECTIONS = 4
 """Connections of one process, whatever its concurrency: one claims, one writes, two serve the visits."""
-CONNECT_SECONDS = 10.0
+POOL_CONNECT_SECONDS = 5.0
+"""Timeout of a connection while the crawl runs: short, because an outage is to be reported within 10 s."""
 COMMAND_SECONDS = 60.0
 """Timeout of a query. After it the server counts as lost."""
 RETRY_PAUSE = 0.1
 """Pause before work is repeated although the server is reachable, because it may fail again."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 30.0
+LONGEST_PAUSE_OF_SEVERAL = 2.0
+"""Where the URL names several hosts, another one takes over within seconds."""
 OLDEST_SERVER = 14
-SESSION_SETTINGS = {
-    "application_name": "rove",
-    "jit": "off",
-    # Every statement of ours is served by an index. The planner cannot know that from statistics, which a table that
-    # has just been filled does not have. So each statement gets one generic plan, without scans and hashes of tables.
-    "plan_cache_mode": "force_generic_plan",
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    # A client that hangs in a transaction must not keep its locks.
-    "idle_in_transaction_session_timeout": "60s",
-}
 
 log = logging.getLogger(__name__)
 
@@ -71,8 +65,16 @@ class PostgresDatabase:
         migrations: Schema | None = None,
         first_pause: float = FIRST_PAUSE,
         held_seconds: float = HELD_SECONDS,
+        silent_seconds: float = SILENT_SECONDS,
+        probe_seconds: float = PROBE_SECONDS,
+        era_file: EraFile | None = None,
+        only_reads: bool = False,
     ) -> None:
-        """`on_news` is called once when the server is lost and once when it is back."""
+        """`on_news` is called once when the server is lost and once when it is back.
+
+        With `era_file`, every new connection is checked: does the server have the past that the file remembers? With
+        `only_reads`, nothing is written about that.
+        """
         self.url = url
         self.schema = schema
         self.location = f"the schema {schema!r} of {redacted(url)}"
@@ -87,39 +89,50 @@ class PostgresDatabase:
         self._outage: asyncio.Task[None] | None = None
         self.outages = 0
         """How often the server was lost."""
+        self.trouble = ""
+        """Why the server is away, as a sentence; '' if it is not."""
+        self.waiting = ""
+        """What commits wait for, if they hang."""
         self.on_news: Callable[[str], None] = on_news or log.warning
+        self.guard = (
+            None
+            if era_file is None
+            else EraGuard(schema, self.location, era_file, lambda text: self.on_news(text), only_refuses=only_reads)
+        )
+        self._connector = Connector(url, schema, self.timings, self.guard)
+        self._probe_seconds = probe_seconds
+        self._longest_pause = LONGEST_PAUSE_OF_SEVERAL if self._connector.has_several_hosts else LONGEST_PAUSE
+        self._silence = SilenceWatch(self._probe, self._note_waiting, silent_seconds=silent_seconds)
 
     async def open(self, *, create: bool = False) -> None:
         """Connect; with `create`, create or update the schema. Raise an error that says why if that is impossible."""
         if self._pool is not None:
             return
-        pool = None
         try:
-            pool = await asyncpg.create_pool(
-                self.url,
-                min_size=0,
-                max_size=self._connections,
-                timeout=CONNECT_SECONDS,
-                command_timeout=COMMAND_SECONDS,
-                reset=_nothing_to_reset,
-                server_settings={**SESSION_SETTINGS, "search_path": f'"{self.schema}"'},
-            )
-            async with pool.acquire() as connection:
+            connection = await self._connector.connect(command_timeout=COMMAND_SECONDS)
+            try:
                 _check_version(connection)
                 session = Session(connection, self.timings)
                 await migrate(session, self.schema, self.location, self._migrations, create=create)
-        except BaseException as error:
-            if pool is not None:
-                pool.terminate()
-            if isinstance(error, (*DRIVER_ERRORS, ValueError)):
-                raise open_error(error, self.url, self.schema) from error
-            raise
-        self._pool = pool
+                if self.guard is not None and self.guard.era is None:
+                    await self.guard.check(session)  # the tables were made just now
+            finally:
+                connection.terminate()
+            self._pool = await asyncpg.create_pool(
+                connect=self._connector.connect,
+                min_size=0,
+                max_size=self._connections,
+                timeout=POOL_CONNECT_SECONDS,
+                command_timeout=COMMAND_SECONDS,
+                reset=_nothing_to_reset,
+            )
+        except (*DRIVER_ERRORS, ValueError) as error:
+            raise open_error(error, self.url, self.schema) from error
 
     async def holds_schema(self) -> bool:
         """Return whether the database has tables of this crawl."""
         try:
-            connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS)
+            connection = await self._connector.connect()
         except (*DRIVER_ERRORS, ValueError) as error:
             raise open_error(error, self.url, self.schema) from error
         try:
@@ -131,6 +144,7 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Close all connections."""
+        self._silence.close()
         if self._outage is not None:
             self._outage.cancel()
         if self._pool is None:
@@ -160,7 +174,7 @@ class PostgresDatabase:
                 self.timings.add("deadlock", 0.0)
             except asyncpg.LockNotAvailableError:
                 self.timings.add(f"gave way: {what}", 0.0)
-            except DRIVER_ERRORS as error:
+            except (*DRIVER_ERRORS, StaleDatabase) as error:
                 if not is_lost(error):
                     raise self._failure(error) from error
                 await self._wait_until_back(error)
@@ -204,7 +218,11 @@ class PostgresDatabase:
             connection = await self._pool.acquire(timeout=COMMAND_SECONDS)
         session = Session(connection, self.timings)
         try:
-            with self.timings.measured(f"connection held: {what}"), self._watch.over(what, session):
+            with (
+                self.timings.measured(f"connection held: {what}"),
+                self._watch.over(what, session),
+                self._silence.over(session),
+            ):
                 yield session
         except BaseException as error:
             if is_lost(error):
@@ -218,31 +236,40 @@ class PostgresDatabase:
 
     async def _wait_until_back(self, error: BaseException) -> None:
         """Wait for the one task that tries to reach the server for all interrupted work."""
+        await asyncio.shield(self._begun_outage(error, None))
+
+    def _begun_outage(self, error: BaseException, trouble: str | None) -> asyncio.Task[None]:
+        """Return the task that waits for the server. `trouble` says why the server cannot be used, if that is known."""
         if self._outage is None or self._outage.done():
             log.debug("lost the database", exc_info=error)
-            self._outage = asyncio.create_task(self._reconnect())
-        await asyncio.shield(self._outage)
+            self._outage = asyncio.create_task(self._reconnect(trouble))
+        return self._outage
 
-    async def _reconnect(self) -> None:
+    async def _reconnect(self, trouble: str | None) -> None:
         assert self._pool is not None, "the database is open"
-        started, pause, was_reported = time.monotonic(), self._first_pause, False
+        started, pause = time.monotonic(), self._first_pause
         self.outages += 1
         await self._pool.expire_connections()
-        while (trouble := await self._trouble()) is not None:
-            if not was_reported:
-                was_reported = True
-                self.on_news(f"the database is away ({trouble}); waiting for it")
-            if self._give_up_at is not None and time.monotonic() > self._give_up_at:
-                raise FrontierError(
-                    f"the database at {redacted(self.url)} is away ({trouble}); pages that could not be "
-                    "written will be fetched again"
-                )
-            await self._pause(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-        if was_reported:
-            self.on_news(f"the database is back after {time.monotonic() - started:.1f} s")
-        else:
-            await asyncio.sleep(RETRY_PAUSE)
+        trouble = trouble or await self._trouble()
+        try:
+            while trouble is not None:
+                if not self.trouble:
+                    self.trouble = f"the database is away ({trouble}); waiting for it"
+                    self.on_news(self.trouble)
+                if self._give_up_at is not None and time.monotonic() > self._give_up_at:
+                    raise FrontierError(
+                        f"the database at {redacted(self.url)} is away ({trouble}); pages that could not be "
+                        "written will be fetched again"
+                    )
+                await self._pause(pause)
+                pause = min(2 * pause, self._longest_pause)
+                trouble = await self._trouble()
+            if self.trouble:
+                self.on_news(f"the database is back after {time.monotonic() - started:.1f} s")
+            else:
+                await asyncio.sleep(RETRY_PAUSE)
+        finally:
+            self.trouble = ""
 
     async def _pause(self, seconds: float) -> None:
         """Pause until stop_waiting is called; after that, pause at most a second."""
@@ -259,18 +286,47 @@ class PostgresDatabase:
         Uses a new connection, because those of the pool may be dead.
         """
         try:
-            connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS, command_timeout=CONNECT_SECONDS)
+            seconds = self._probe_seconds
+            connection = await self._connector.connect(timeout=seconds, command_timeout=seconds)
             try:
                 is_read_only = await Session(connection, self.timings).value("is_read_only")
             finally:
                 connection.terminate()
-            if is_read_only:
-                return "it is read-only"
-        except DRIVER_ERRORS as error:
+        except (*DRIVER_ERRORS, StaleDatabase) as error:
             if not is_lost(error):
                 raise self._failure(error) from error
-            return str(error).splitlines()[0] if str(error) else type(error).__name__
-        return None
+            return _text(error)
+        return "it is read-only" if is_read_only else None
+
+    async def _probe(self, pids: list[int]) -> bool:
+        """Find out why sessions get no answer: begin an outage, or return whether they wait for a standby."""
+        try:
+            async with asyncio.timeout(self._probe_seconds):
+                connection = await self._connector.connect(timeout=self._probe_seconds)
+                try:
+                    waiting = await Session(connection, self.timings).fetch("waiting_commits", pids=pids)
+                finally:
+                    connection.terminate()
+        except (*DRIVER_ERRORS, StaleDatabase) as error:
+            if is_lost(error):
+                # The task that fails is not awaited here, but by the work that waits for the server.
+                self._begun_outage(error, _text(error)).add_done_callback(
+                    lambda task: task.cancelled() or task.exception()
+                )
+                self._silence.disconnect()
+            return False
+        return bool(waiting)
+
+    def _note_waiting(self, is_waiting: bool) -> None:
+        self.waiting = STANDBY_AWAY if is_waiting else ""
+        self.on_news(f"{STANDBY_AWAY}; the crawl pauses until it does" if is_waiting else "commits no longer wait")
+
+
+def _text(error: BaseException) -> str:
+    """Say in a few words why the server cannot be used."""
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 async def _nothing_to_reset(connection: Any) -> None:

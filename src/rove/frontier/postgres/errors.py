@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
-from rove.errors import RoveError, Unreachable, UsageError
+from rove.errors import RoveError, StaleDatabase, Unreachable, UsageError
 from rove.frontier.dsn import redacted
 
 DRIVER_ERRORS = (
@@ -30,6 +30,8 @@ _LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     OSError,
+    asyncpg.TargetServerAttributeNotMatched,  # none of the hosts is the primary yet
+    StaleDatabase,  # a former primary; the current one may come back
 )
 """Errors after which work may be retried. TimeoutError and refused or reset connections are kinds of OSError."""
 
@@ -37,6 +39,13 @@ _LOST = (
 def is_lost(error: BaseException) -> bool:
     """Return whether work may be retried once the server is back."""
     return isinstance(error, _LOST)
+
+
+def trouble_of(error: BaseException) -> str:
+    """Return why the server cannot be used, for the user."""
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _database(url: str) -> str:

@@ -8,13 +8,16 @@ whether the transaction had committed.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from rove.frontier.bulk_settle import SLICE, BulkSettling
 from rove.frontier.capacity import FullDomains
 from rove.frontier.clock import steady_seconds
 from rove.frontier.counters import reach_from
+from rove.frontier.eras import resting_text
 from rove.frontier.postgres.add import PostgresAdding
 from rove.frontier.postgres.bulk_settle import PostgresUrlSlices, exclude, include
 from rove.frontier.postgres.claim import PostgresClaiming
@@ -29,17 +32,17 @@ from rove.frontier.postgres.retry import mark_seeds, retry_urls
 from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling
-from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.priority import ALONE, CLASSES, RETRIED, SOME_DAY, SUSPECT, SUSPECT_POLL, URLS_PER_ADD
 from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
-from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
+from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Node, Policy, Reach, Suspicion
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.contents import content_record
-from rove.frontier.rows.visits import pending_url
+from rove.frontier.rows.visits import intact_urls, postponed_rows
 from rove.frontier.runs import Vitals
 from rove.model.ledger import Content
 from rove.model.reasons import BlockReason
-from rove.model.urls import NewUrl, PendingUrl, UrlState
+from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
 EXCLUSIONS_PER_TRANSACTION = 1_000
@@ -55,11 +58,16 @@ class PostgresFrontier:
         machine: int,
         steady: Callable[[], float] = steady_seconds,
         *,
+        node: Node | None = None,
         urls_per_slice: int = SLICE,
     ) -> None:
+        """`node` is the data directory, whose row is restored if the database loses it."""
         self._database = database
         self._policy = policy
         self._machine = machine
+        self._node = node
+        self._run: int | None = None
+        self._eras_noted = 0
         self._clock = ClockGuard(database, steady)
         self._settling = PostgresSettling(policy, self._clock, machine)
         self.claiming = PostgresClaiming(database, policy, self._clock, self._settling)
@@ -73,9 +81,12 @@ class PostgresFrontier:
         self.known_urls = reader.known_urls
         self.counts = reader.counts
         self.process = 0
+        if database.guard is not None:
+            database.guard.limits = self._clock.limits
 
     async def begin(self, run: int | None) -> None:
         """Join a run; without one, only maintain the frontier."""
+        self._run = run
 
         async def work(session: Session) -> int:
             await lift_caps(session, self._policy.limits_epoch)
@@ -88,10 +99,32 @@ class PostgresFrontier:
         self.process = await self._database.transaction("begin", work)
 
     async def claim(self, limit: int) -> list[Lease]:
-        return await self.claiming.claim(limit, self.process)
+        return self._noted(await self.claiming.claim(limit, self.process))
+
+    async def claim_responding(self, limit: int) -> list[Lease]:
+        return self._noted(await self.claiming.claim_responding(limit, self.process))
 
     async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
-        return await self.claiming.claim_among(domains, limit, self.process)
+        return self._noted(await self.claiming.claim_among(domains, limit, self.process))
+
+    def _noted(self, leases: list[Lease]) -> list[Lease]:
+        """Remember the visit numbers of leases, which a later database must know."""
+        if leases and self._database.guard is not None:
+            self._database.guard.file.note_visits(max(lease.token for lease in leases))
+        return leases
+
+    async def claim_suspect(self) -> list[Lease]:
+        return self._noted(await self.claiming.claim_suspect(self.process))
+
+    async def reserve_suspects(self) -> float | None:
+        async def work(session: Session) -> None:
+            reserved = [row[0] for row in await session.fetch("lock_suspected", **ALONE)]
+            await session.fetch("reserve_domains", domains=reserved)
+
+        due = await self._next_suspect(within=SOME_DAY)
+        if due is not None:
+            await self._database.transaction("reserve suspects", work)
+        return due
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
         rows = await self._database.fetch(
@@ -101,8 +134,9 @@ class PostgresFrontier:
             position=after.position,
             limit=limit,
             retried=RETRIED,
+            suspect=SUSPECT,
         )
-        return [pending_url(row) for row in rows]
+        return intact_urls(rows)
 
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         if not visits:
@@ -113,14 +147,14 @@ class PostgresFrontier:
         self,
         urls: Sequence[NewUrl],
         *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        refuse_new_domains: NotAccepted | None = None,
+        exempt: Collection[tuple[int, int]] = (),
         as_seeds: bool = False,
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
             return Added()
-        return await self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt, as_seeds=as_seeds)
+        return await self._adding.add(urls, refuse_new_domains=refuse_new_domains, exempt=exempt, as_seeds=as_seeds)
 
     async def excess(self) -> int:
         return await self._adding.excess()
@@ -140,10 +174,11 @@ class PostgresFrontier:
         rows = await self._database.batch("url_states", ("domains", "fingerprints"), keys)
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
 
-    async def put_origins(self, records: Sequence[OriginRecord]) -> None:
-        if records:
-            work = partial(put_origins, records, self._policy.delay_ms)
-            await self._database.transaction("save robots.txt records", work)
+    async def put_origins(self, records: Sequence[OriginRecord]) -> set[str]:
+        if not records:
+            return set()
+        work = partial(put_origins, records, self._policy.delay_ms)
+        return await self._database.transaction("save robots.txt records", work)
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
         items, blocked = sorted(domains.items()), 0
@@ -171,10 +206,10 @@ class PostgresFrontier:
         rows = await self._database.fetch("domain_names_after", after=after, limit=limit)
         return [(id, name) for id, name in rows]
 
-    async def record_lost(self, visits: Sequence[LostVisit]) -> None:
-        if visits:
-            work = partial(self._settling.record_lost, visits)
-            await self._database.transaction("record lost visits", work)
+    async def record_lost(self, visits: Sequence[LostVisit]) -> list[Suspicion]:
+        if not visits:
+            return []
+        return await self._database.transaction("record lost visits", partial(self._settling.record_lost, visits))
 
     async def count(self, deltas: Mapping[str, int]) -> None:
         await self._database.run("count", lambda session: add_counters(session, deltas))
@@ -183,8 +218,14 @@ class PostgresFrontier:
         for bound in (self.claiming.floor.value, LOWEST):
             due: int | None = await self._database.value("next_due", bound=bound, within=round(failing_within * 1000))
             if due is not None:
-                return max(0, due) / 1000
-        return None
+                return max(0, due, self.claiming.resting_ms()) / 1000
+        suspect_due = await self._next_suspect(within=failing_within)
+        return None if suspect_due is None else max(suspect_due, SUSPECT_POLL, self.claiming.resting_ms() / 1000)
+
+    async def _next_suspect(self, *, within: float) -> float | None:
+        within_ms = round(within * 1000)
+        due: int | None = await self._database.value("next_suspect", within=within_ms, classes=CLASSES, **ALONE)
+        return None if due is None else max(0, due) / 1000
 
     async def last_backoff(self, *, within: float) -> float | None:
         due: int | None = await self._database.value("last_backoff", within=round(within * 1000))
@@ -192,18 +233,23 @@ class PostgresFrontier:
 
     async def reach(self) -> Reach:
         async def work(session: Session) -> Reach:
-            responding = 0
+            rows: list[Any] = []
             for bound in (self.claiming.floor.value, LOWEST):
-                responding = responding or await session.value("responding", bound=bound, limit=RESPONDING_LOOKAHEAD)
-            return reach_from(dict(await session.fetch("counters")), responding=responding)
+                rows = rows or await session.fetch("responding", bound=bound, limit=RESPONDING_LOOKAHEAD)
+            return reach_from(dict(await session.fetch("counters")), responding=[row[0] for row in rows])
 
         return await self._database.run("reach", work)
+
+    async def responding_due(self, *, within: float, limit: int) -> int:
+        bound = max(self.claiming.floor.value, self.claiming.responding_floor.value)
+        due: int = await self._database.value("responding_due", bound=bound, within=round(within * 1000), limit=limit)
+        return due
 
     async def pages(self) -> int:
         pages: int = await self._database.value("pages")
         return pages
 
-    async def recover(self, processes: Sequence[int] | None = None) -> int:
+    async def recover(self, processes: Sequence[int] | None = None, lost: Sequence[LostVisit] = ()) -> int:
         async def work(session: Session) -> int:
             owners = processes
             if owners is None:
@@ -211,8 +257,14 @@ class PostgresFrontier:
                 owners = [row[0] for row in rows]
             await session.fetch("mark_gone", processes=list(owners))
             cut = await session.fetch(
-                "cut_leases", processes=list(owners), delay=self._policy.delay_ms, **self._clock.limits()
+                "cut_leases",
+                processes=list(owners),
+                domains=[visit.domain for visit in lost],
+                delay=self._policy.delay_ms,
+                **self._clock.limits(),
             )
+            # In the same transaction: another process may claim a domain as soon as the plain delay is over.
+            await session.batch("postpone", ("domains", "visits", "earliest"), postponed_rows(lost))
             return len(cut)
 
         return await self._database.transaction("cut leases", work)
@@ -224,10 +276,33 @@ class PostgresFrontier:
             pages=vitals.pages,
             pages_per_s=vitals.pages_per_second,
             in_flight=vitals.in_flight,
+            at_once=vitals.at_once,
+            held_by=vitals.held_by,
             paused=vitals.is_paused,
             has_left=vitals.is_leaving,
         )
         await self._clock.watch()
+        guard = self._database.guard
+        if guard is not None:
+            # A connection pooler may have put another server behind our connections.
+            await self._database.run("look at the server", guard.check)
+            guard.file.save(at_once=vitals.is_leaving)
+            if self._eras_noted != guard.changes:
+                self._eras_noted = guard.changes
+                await self._restore()
+
+    async def _restore(self) -> None:
+        """Insert the rows of this process again, which the database may have lost."""
+        self.claiming.forget_floors()
+        if self._node is not None:
+            node = self._node
+            await self._database.fetch(
+                "restore_machine", id=self._machine, key=node.key, host=node.host, path=node.path
+            )
+        await self._database.fetch("restore_run", id=self._run, wall=time.time())
+        await self._database.fetch(
+            "restore_process", id=self.process, run=self._run, machine=self._machine, pid=os.getpid()
+        )
 
     async def query_times(self) -> Mapping[str, Histogram]:
         return self._database.timings.take_recent()
@@ -235,6 +310,14 @@ class PostgresFrontier:
     @property
     def outages(self) -> int:
         return self._database.outages
+
+    @property
+    def eras(self) -> int:
+        return 0 if self._database.guard is None else self._database.guard.changes
+
+    def troubles(self) -> dict[str, str]:
+        rest = resting_text(self.claiming.resting_ms())
+        return {"database": self._database.trouble or self._database.waiting, "rest": rest}
 
     def stop_waiting(self, seconds: float) -> None:
         self._database.stop_waiting(seconds)

@@ -25,18 +25,27 @@ clock AS MATERIALIZED (
 greatest(:delay::bigint, crawl_delay, backoff)
 
 -- fragment: free_at
--- When a domain may be visited again. A visit without a request costs no delay. The domain was due when it was claimed,
--- so `now` is not early.
-CASE WHEN e.requested THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay, e.pause) ELSE now END
+-- When a domain may be visited again. A visit without a request costs no delay, only the pause. The domain was due when
+-- it was claimed, so `now` is not early.
+CASE WHEN e.requested THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay, e.pause)
+    ELSE now + e.pause END
 
 -- fragment: pages_in_epoch
 CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + e.pages
 
+-- fragment: suspected
+-- The condition of the index url_suspect, word for word. Suspects are tried alone, and no ordinary claim takes them.
+state = 0 AND priority >= 1048578
+
+-- fragment: leaves_alone
+-- A domain `d` that does not respond, or asks for a very long delay. A crawl does not stay up for it.
+(d.failures >= :leaving::integer OR d.crawl_delay > :alone::bigint)
+
 -- fragment: head_url
--- The first pending URL of each domain of a batch.
+-- The first pending URL of each domain of a batch, without suspects.
 LEFT JOIN LATERAL (
     SELECT priority, position FROM url
-    WHERE url.domain = e.id AND state = 0
+    WHERE url.domain = e.id AND state = 0 AND priority < :suspect::integer
     ORDER BY priority, position
     LIMIT 1
 ) AS u ON true
@@ -51,7 +60,7 @@ fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitem
 -- fragment: known_url
 -- `domain` is d, `url` is u.
 u.domain, u.fingerprint, u.url, u.state, u.reason, u.attempts, u.assume_https, u.seed,
-    u.state = 0 AND u.priority >= 1048576, coalesce(d.stored, 0)
+    u.state = 0 AND u.priority IN (1048576, 1048577), coalesce(d.stored, 0)
 
 -- fragment: request_rows
 SELECT {request_columns}, machine FROM request
@@ -87,11 +96,12 @@ UPDATE domain AS d SET
     not_before = now + :budget::bigint + {full_delay},
     token      = nextval('visit_number'),
     owner      = :process::bigint,
-    unsettled  = unsettled + 1,
+    unsettled  = true,
+    leases     = leases + 1,
     failing    = false
 FROM due CROSS JOIN clock
 WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.answered, d.unsettled - 1, due.ready_at, d.token,
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.answered, d.leases, due.ready_at, d.token,
     clock.likely
 
 -- name: lease
@@ -111,6 +121,14 @@ WITH {lease_clock}, due AS MATERIALIZED (
 )
 {lease_due};
 
+-- name: lease_responding
+-- The same for domains that responded to their last visit, with a bound of its own too.
+WITH {lease_clock}, due AS MATERIALIZED (
+    SELECT ctid, ready_at FROM domain
+    WHERE answered AND failures = 0 AND {due_in_order}
+)
+{lease_due};
+
 -- name: lease_among
 -- The same for given domains. `+ 0` keeps the planner from the index of due times.
 WITH {lease_clock}, due AS MATERIALIZED (
@@ -121,16 +139,72 @@ WITH {lease_clock}, due AS MATERIALIZED (
 )
 {lease_due};
 
+-- name: rest
+-- Leases that end at once, because their domains rest at the beginning of an era. Rescheduled next. The rows are locked.
+UPDATE domain AS d SET not_before = e.until, owner = NULL, unsettled = false
+FROM unnest(:domains::bigint[], :until::bigint[]) AS e (id, until)
+WHERE d.id = e.id;
+
+-- name: lease_suspect
+-- The same for a domain with a suspect that is due. There are few suspects, if any.
+WITH {lease_clock}, due AS MATERIALIZED (
+    SELECT d.ctid, d.not_before AS ready_at
+    FROM (SELECT domain FROM url WHERE {suspected} AND position <= (SELECT due_until FROM clock)) AS u
+    JOIN domain AS d ON d.id = u.domain
+    WHERE d.not_before <= (SELECT due_until FROM clock) AND NOT d.capped AND NOT d.excluded
+    LIMIT :limit::bigint
+    FOR NO KEY UPDATE OF d SKIP LOCKED
+)
+{lease_due};
+
+-- name: suspect_of
+-- The suspect of a leased domain that has waited longest.
+SELECT domain, {url_columns} FROM url
+WHERE domain = :domain::bigint AND {suspected} AND position <= :now::bigint
+ORDER BY position LIMIT 1;
+
+-- name: lock_suspected
+-- Locks the domains with a suspect that is due and that ordinary claims may take, in id order.
+SELECT d.id FROM (SELECT domain FROM url WHERE {suspected} AND position <= (SELECT clock_ms())) AS u
+JOIN domain AS d ON d.id = u.domain
+WHERE num_nonnulls(d.owner) = 0 AND num_nonnulls(d.ready_at) = 1 AND NOT {leaves_alone}
+ORDER BY d.id
+FOR NO KEY UPDATE OF d;
+
+-- name: reserve_domains
+-- Keeps ordinary claims away from locked domains.
+UPDATE domain AS d SET ready_at = NULL
+FROM unnest(:domains::bigint[]) AS e (id)
+WHERE d.id = e.id;
+
+-- name: next_suspect
+-- When a suspect may be tried. Those that a crawl does not wait for count only if they are due within this time.
+SELECT min(due) - min(now) FROM (
+    SELECT now, greatest(u.position, d.not_before) AS due,
+        (u.priority % :classes::integer = 0 OR u.position <= now) AND NOT {leaves_alone} AS is_worth_waiting
+    FROM {server_clock}
+    CROSS JOIN (SELECT domain, priority, position FROM url WHERE {suspected}) AS u
+    JOIN domain AS d ON d.id = u.domain
+    WHERE NOT d.capped AND NOT d.excluded
+) AS suspect
+WHERE is_worth_waiting OR due <= now + :within::bigint;
+
 -- name: head_urls
--- The first due URLs of each domain. Each class (normal, retried, waiting for a failing origin) is read separately, so
--- that ten thousand URLs that are not due yet are never walked over. This is a statement of its own, after the lease: a
--- single statement would read the URLs from a snapshot older than the row it locked, and return URLs that were settled
--- since.
+-- The first due URLs of each domain. Each class (normal, retried, waiting for a failing origin, foreign) is read
+-- separately, so that ten thousand URLs that are not due yet are never walked over. Foreign URLs come before the others
+-- or after them: one of :foreign_before and :foreign_after is such that the class is empty. This is a statement of its
+-- own, after the lease: a single statement would read the URLs from a snapshot older than the row it locked, and return
+-- URLs that were settled since.
 SELECT d.id, u.*
-FROM unnest(:domains::bigint[]) AS d (id)
+FROM unnest(:domains::bigint[], :foreign_before::integer[], :foreign_after::integer[])
+    AS d (id, foreign_before, foreign_after)
 CROSS JOIN LATERAL (
     (SELECT {url_columns} FROM url
-     WHERE domain = d.id AND state = 0 AND priority < :retried::integer
+     WHERE domain = d.id AND state = 0 AND priority >= d.foreign_before AND priority < :retried::integer
+     ORDER BY priority, position LIMIT :limit::bigint)
+    UNION ALL
+    (SELECT {url_columns} FROM url
+     WHERE domain = d.id AND state = 0 AND priority < :foreign::integer
      ORDER BY priority, position LIMIT :limit::bigint)
     UNION ALL
     (SELECT {url_columns} FROM url
@@ -140,6 +214,10 @@ CROSS JOIN LATERAL (
     (SELECT {url_columns} FROM url
      WHERE domain = d.id AND state = 0 AND priority = :held::integer AND position <= :now::bigint
      ORDER BY position LIMIT :limit::bigint)
+    UNION ALL
+    (SELECT {url_columns} FROM url
+     WHERE domain = d.id AND state = 0 AND priority >= d.foreign_after AND priority < :retried::integer
+     ORDER BY priority, position LIMIT :limit::bigint)
     LIMIT :limit::bigint
 ) AS u;
 
@@ -148,7 +226,7 @@ CROSS JOIN LATERAL (
 SELECT domain, {url_columns}
 FROM url
 WHERE domain = :domain::bigint AND state = 0
-    AND (priority, position) > (:priority::integer, :position::bigint)
+    AND (priority, position) > (:priority::integer, :position::bigint) AND priority < :suspect::integer
     AND (priority < :retried::integer OR position <= (SELECT clock_ms()))
 ORDER BY priority, position
 LIMIT :limit::bigint;
@@ -160,7 +238,7 @@ LIMIT :limit::bigint;
 SELECT d.token, num_nonnulls(d.owner) = 1
 FROM unnest(:domains::bigint[], :tokens::bigint[]) AS e (id, token)
 JOIN domain AS d ON d.id = e.id
-WHERE d.token = e.token AND (num_nonnulls(d.owner) = 1 OR d.unsettled > 0)
+WHERE d.token = e.token AND (num_nonnulls(d.owner) = 1 OR d.unsettled)
 ORDER BY d.id
 FOR NO KEY UPDATE OF d;
 
@@ -174,9 +252,10 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0
 RETURNING u.domain, u.state;
 
 -- name: defer_urls
--- Without a reason the last one stays.
+-- Without a reason the last one stays. A suspect stays a suspect: its priority is one of the same two classes, as often
+-- as it has been suspected.
 UPDATE url AS u SET
-    priority = e.priority,
+    priority = e.priority + greatest(0, (u.priority - :retried::integer) / :classes::integer * :classes::integer),
     position = (SELECT {now}) + e.wait,
     attempts = e.attempts,
     reason   = CASE WHEN e.reason = '' THEN u.reason ELSE e.reason END
@@ -206,7 +285,7 @@ UPDATE domain AS d SET
     repeats     = e.repeats,
     answered    = e.answered,
     owner       = NULL,
-    unsettled   = 0,
+    unsettled   = false,
     pages       = {pages_in_epoch},
     pages_epoch = :epoch::integer,
     stored      = d.stored + e.pages,
@@ -226,17 +305,33 @@ RETURNING d.id, d.pending, d.crawl_delay;
 WITH {clock}
 UPDATE domain AS d SET
     not_before = {free_at},
-    unsettled  = 0
+    unsettled  = false
 FROM unnest(:domains::bigint[], :requested::boolean[], :since_finish::bigint[], :pauses::bigint[])
     AS e (id, requested, since_finish, pause) CROSS JOIN clock
 WHERE d.id = e.id;
 
--- name: give_up
--- The head URL of these domains was settled because no claim of theirs ever was. The new lease counts as the first.
-UPDATE domain AS d SET pending = d.pending - e.settled, unsettled = 1
-FROM unnest(:domains::bigint[], :settled::integer[]) AS e (id, settled)
-WHERE d.id = e.id
-RETURNING d.id, d.pending;
+-- name: suspect_urls
+-- Makes pending URLs suspects that may be tried alone from now on. Their domains are locked. A death that is evidence
+-- counts once, even if this is repeated, because it names the deaths before it.
+UPDATE url AS u SET position = (SELECT {now}), reason = :reason::text,
+    priority = CASE
+        WHEN u.priority < :suspect::integer THEN :suspect::integer
+        WHEN (u.priority - :suspect::integer) / :classes::integer = e.deaths THEN u.priority + :classes::integer
+        ELSE u.priority END
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :deaths::integer[]) AS e (domain, fingerprint, deaths)
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0
+RETURNING u.domain, u.fingerprint, u.url, u.priority;
+
+-- name: end_forgotten
+-- Visits that the database does not know, because it has lost their claims. Nothing happens to a domain that was leased
+-- again since. The rows are locked.
+WITH {clock}
+UPDATE domain AS d SET
+    not_before = greatest(d.not_before, {free_at}),
+    ready_at   = CASE WHEN d.ready_at IS NOT NULL THEN greatest(d.ready_at, {free_at}) END
+FROM unnest(:domains::bigint[], :tokens::bigint[], :requested::boolean[], :since_finish::bigint[], :pauses::bigint[])
+    AS e (id, token, requested, since_finish, pause) CROSS JOIN clock
+WHERE d.id = e.id AND d.token < e.token;
 
 -- name: insert_requests
 -- Only the location of a page ever changes afterwards.
@@ -262,6 +357,9 @@ FROM unnest(:hashes::bigint[]) AS e (hash)
 JOIN content AS c ON c.hash = e.hash
 JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
 
+-- fragment: new_priority
+least(e.depth + coalesce(e.penalty, 0), :foreign::integer - 1) + CASE WHEN e.is_foreign THEN :foreign::integer ELSE 0 END
+
 -- fragment: insert_unseen
 -- An anti-join drops the known URLs without writing anything. The rest is inserted in key order: two adders with the
 -- same new URLs wait for each other, but never in a circle. A column of zeros or empty texts arrives as an empty array,
@@ -271,15 +369,16 @@ WITH first AS MATERIALIZED (
 ), inserted AS (
     INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, assume_https, sitemap_of, seed)
     SELECT DISTINCT ON (e.domain, e.fingerprint)
-        e.domain, e.fingerprint, e.url, least(e.depth + coalesce(e.penalty, 0), :retried::integer - 1),
+        e.domain, e.fingerprint, e.url, {new_priority},
         first.position + e.number, e.depth, coalesce(e.hops, 0), coalesce(e.assume_https, false),
         coalesce(e.sitemap_of, ''), CASE WHEN :as_seeds::boolean THEN first.position + e.number END
     FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[], :depths::integer[], :hops::integer[],
-        :assume_https::boolean[], :sitemaps_of::text[], :penalties::integer[])
-        WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, assume_https, sitemap_of, penalty, number)
+        :assume_https::boolean[], :sitemaps_of::text[], :penalties::integer[], :are_foreign::boolean[])
+        WITH ORDINALITY
+        AS e (domain, fingerprint, url, depth, hops, assume_https, sitemap_of, penalty, is_foreign, number)
     CROSS JOIN first
     WHERE NOT EXISTS (SELECT FROM url AS u WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint)
-    ORDER BY e.domain, e.fingerprint, e.depth
+    ORDER BY e.domain, e.fingerprint, {new_priority}, e.depth
 
 -- fragment: inserted_by_domain
     RETURNING domain
@@ -298,6 +397,29 @@ SELECT domain, count(*) FROM inserted GROUP BY domain
     ON CONFLICT DO NOTHING
 {inserted_by_domain};
 
+-- name: foreign_urls
+-- Some of the pending foreign URLs of each domain.
+SELECT e.id, u.fingerprint FROM unnest(:domains::bigint[]) AS e (id)
+CROSS JOIN LATERAL (
+    SELECT fingerprint FROM url
+    WHERE domain = e.id AND state = 0 AND priority >= :foreign::integer AND priority < :retried::integer
+    ORDER BY priority, position
+    LIMIT :limit::bigint
+) AS u;
+
+-- name: adopt_urls
+-- Pending foreign URLs that their own domain names now. Their domains are locked.
+UPDATE url AS u SET
+    priority   = least(u.priority - :foreign::integer, e.priority),
+    depth      = least(u.depth, e.depth),
+    hops       = least(u.hops, e.hops),
+    sitemap_of = e.sitemap_of
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :priorities::integer[], :depths::integer[], :hops::integer[],
+    :sitemaps_of::text[])
+    AS e (domain, fingerprint, priority, depth, hops, sitemap_of)
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0
+    AND u.priority + 0 >= :foreign::integer AND u.priority + 0 < :retried::integer;
+
 -- name: raise_pending
 -- Creates or locks each domain in id order and adds the number of URLs that were really inserted. An idle domain is
 -- woken, but not before its politeness clock. A domain that only waits for a retry is moved forward. A leased domain
@@ -306,9 +428,10 @@ SELECT domain, count(*) FROM inserted GROUP BY domain
 WITH clock AS MATERIALIZED (
     SELECT least(clock_ms(), :ceiling::bigint) AS now
 )
-INSERT INTO domain AS d (id, name, pending, ready_at)
-SELECT e.id, e.name, e.unseen, now
-FROM unnest(:domains::bigint[], :names::text[], :unseen::integer[]) AS e (id, name, unseen)
+INSERT INTO domain AS d (id, name, pending, ready_at, address_group)
+SELECT e.id, e.name, e.unseen, now, coalesce(e.address_group, '')
+FROM unnest(:domains::bigint[], :names::text[], :unseen::integer[], :address_groups::text[])
+    AS e (id, name, unseen, address_group)
 CROSS JOIN clock
 ORDER BY e.id
 ON CONFLICT (id) DO UPDATE SET
@@ -317,18 +440,18 @@ ON CONFLICT (id) DO UPDATE SET
         OR d.failing AND (d.capped OR d.excluded),
     ready_at = CASE WHEN d.capped OR d.excluded THEN NULL
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
-RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded, d.crawl_delay, d.repeats;
+RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded, d.crawl_delay, d.repeats, d.name;
 
 -- fragment: worst_urls
--- The worst URLs of domains that are over their budget, from the end of their order. Seeds have priority 0, which is
--- never trimmed: there may be any number of them.
+-- The worst URLs of domains that are over their budget, from the end of their order: foreign ones first. Seeds have
+-- priority 0, which is never trimmed: there may be any number of them. Nor are sitemaps that the domain itself names.
 WITH worst AS MATERIALIZED (
     SELECT e.domain, u.fingerprint
     FROM unnest(:domains::bigint[], :excess::integer[]) AS e (domain, excess)
     CROSS JOIN LATERAL (
         SELECT fingerprint FROM url
         WHERE domain = e.domain AND state = 0 AND priority > 0 AND priority < :retried::integer AND depth > 0
-            AND sitemap_of = '' AND fingerprint <> ALL (:exempt::bigint[])
+            AND (sitemap_of = '' OR priority >= :foreign::integer) AND fingerprint <> ALL (:exempt::bigint[])
         ORDER BY priority DESC, position DESC
         LIMIT e.excess
     ) AS u
@@ -374,6 +497,17 @@ RETURNING d.id, d.owner IS NULL AND coalesce((
 SELECT e.id FROM unnest(:domains::bigint[]) AS e (id)
 CROSS JOIN LATERAL (SELECT FROM url WHERE url.domain = e.id AND NOT is_robots LIMIT 1) AS u;
 
+-- name: count_addresses
+-- How many domains are addresses of each network, up to a limit. The second condition is that of the index.
+SELECT e.name, (
+    SELECT count(*) FROM (
+        SELECT FROM domain WHERE address_group = e.name AND address_group <> '' LIMIT :limit::bigint) AS known)
+FROM unnest(:address_groups::text[]) AS e (name);
+
+-- name: domain_names
+-- The names that the rows of these domains belong to.
+SELECT d.id, d.name FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id;
+
 -- name: count_wanted_robots
 SELECT e.id, (SELECT count(*) FROM url WHERE domain = e.id AND is_robots AND state = 0)
 FROM unnest(:domains::bigint[]) AS e (id);
@@ -414,37 +548,49 @@ FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerpri
 JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint;
 
 -- name: origins
-SELECT o.domain, o.origin, o.status, o.body, o.crawl_delay, o.failures, o.expires_at - now, now - o.fetched_at,
+SELECT o.domain, o.origin, o.status, t.body, o.crawl_delay, o.failures, o.expires_at - now, now - o.fetched_at,
     o.source, o.etag, o.last_modified, o.hops, o.waits_for
 FROM {server_clock}
 CROSS JOIN unnest(:domains::bigint[], :origins::text[]) AS e (domain, origin)
-JOIN origin AS o ON o.domain = e.domain AND o.origin = e.origin;
+JOIN origin AS o ON o.domain = e.domain AND o.origin = e.origin
+LEFT JOIN robots_text AS t ON t.name = o.robots;
 
 -- name: put_origins
-INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at, fetched_at, source, etag,
+INSERT INTO origin (domain, origin, status, robots, crawl_delay, failures, expires_at, fetched_at, source, etag,
     last_modified, hops, waits_for)
-SELECT e.domain, e.origin, e.status, e.body, e.crawl_delay, e.failures, now + e.valid_for, now, e.source, e.etag,
+SELECT e.domain, e.origin, e.status, e.robots, e.crawl_delay, e.failures, now + e.valid_for, now, e.source, e.etag,
     e.last_modified, e.hops, e.waits_for
 FROM {server_clock}
-CROSS JOIN unnest(:domain::bigint[], :origin::text[], :status::text[], :body::bytea[], :crawl_delay::bigint[],
+CROSS JOIN unnest(:domain::bigint[], :origin::text[], :status::text[], :robots::text[], :crawl_delay::bigint[],
     :failures::integer[], :valid_for::bigint[], :source::text[], :etag::text[], :last_modified::text[],
     :hops::integer[], :waits_for::text[])
-    AS e (domain, origin, status, body, crawl_delay, failures, valid_for, source, etag, last_modified, hops, waits_for)
+    AS e (domain, origin, status, robots, crawl_delay, failures, valid_for, source, etag, last_modified, hops, waits_for)
 ORDER BY e.domain, e.origin
 ON CONFLICT (domain, origin) DO UPDATE SET
-    status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
+    status = excluded.status, robots = excluded.robots, crawl_delay = excluded.crawl_delay,
     failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
     source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified, hops = excluded.hops,
     waits_for = excluded.waits_for;
 
 -- name: save_robots_texts
-INSERT INTO robots_text (hash, body)
-SELECT e.hash, e.body FROM unnest(:hashes::bigint[], :bodies::bytea[]) AS e (hash, body)
-ORDER BY e.hash
+-- A known text costs nothing. A new one is kept while its domain has room for it. The texts of one batch do not count
+-- against each other: a visit brings a handful at most. Sorted by name, because two processes that save the same texts
+-- wait for each other here.
+INSERT INTO robots_text (name, domain, at, body)
+SELECT e.name, e.domain, now, e.body
+FROM {server_clock}
+CROSS JOIN unnest(:names::text[], :domains::bigint[], :bodies::bytea[]) AS e (name, domain, body)
+WHERE length(e.body) + (
+    SELECT coalesce(sum(length(t.body)), 0) FROM robots_text AS t
+    WHERE t.domain = e.domain AND t.at > now - :day_ms::bigint) <= :most::bigint
+ORDER BY e.name
 ON CONFLICT DO NOTHING;
 
+-- name: kept_robots_texts
+SELECT t.name FROM unnest(:names::text[]) AS e (name) JOIN robots_text AS t ON t.name = e.name;
+
 -- name: robots_text
-SELECT body FROM robots_text WHERE hash = :hash::bigint;
+SELECT body FROM robots_text WHERE name = :name::text;
 
 -- name: lock_domains
 -- A statement of its own before one that reads other rows, so that those are as new as the lock.
@@ -502,14 +648,22 @@ ORDER BY ready_at DESC
 LIMIT 1;
 
 -- name: responding
--- How many of the next domains responded to their last visit.
-SELECT count(*) FROM (
-    SELECT answered, failures FROM domain
+-- Those of the next domains that responded to their last visit.
+SELECT id FROM (
+    SELECT id, answered, failures FROM domain
     WHERE ready_at >= :bound::bigint
     ORDER BY ready_at
     LIMIT :limit::bigint
 ) AS next
 WHERE answered AND failures = 0;
+
+-- name: responding_due
+-- How many domains are due within :within that responded to their last visit, up to a limit.
+SELECT count(*) FROM (
+    SELECT FROM domain
+    WHERE answered AND failures = 0 AND ready_at >= :bound::bigint
+        AND ready_at <= (SELECT clock_ms() + :within::bigint OFFSET 0)
+    LIMIT :limit::bigint) AS due;
 
 -- name: failing_domains
 -- The domains that a crawl does not wait for, each with the error of its last request.
@@ -522,15 +676,19 @@ LIMIT :limit::bigint;
 
 -- name: cut_leases
 -- Of the leases of dead processes only the delay remains, counted from now. One more, because the clock is truncated.
+-- The rows that `postpone` changes next are locked with them, so that all locks are taken in the order of ids.
 WITH {clock}, lost AS MATERIALIZED (
-    SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
+    SELECT id, owner FROM domain
+    WHERE owner = ANY (:processes::bigint[]) OR id = ANY (:domains::bigint[])
+    ORDER BY id
+    FOR NO KEY UPDATE
 )
 UPDATE domain AS d SET
     ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + 1 + {full_delay}) END,
     not_before = least(not_before, now + 1 + {full_delay}),
     owner      = NULL
 FROM lost CROSS JOIN clock
-WHERE d.id = lost.id
+WHERE d.id = lost.id AND lost.owner = ANY (:processes::bigint[])
 RETURNING d.id;
 
 -- name: postpone
@@ -659,11 +817,11 @@ ORDER BY u.domain, u.fingerprint LIMIT :limit::bigint;
 
 -- name: retry_urls
 -- URLs in this state become pending and come first, like seeds. Of pending URLs, only those that wait for a retry
--- change. Their domains are locked.
+-- change, and no suspects. Their domains are locked.
 UPDATE url AS u SET state = 0, reason = '', visit = NULL, attempts = 0, priority = 0, position = e.position
 FROM unnest(:domains::bigint[], :fingerprints::bigint[], :positions::bigint[]) AS e (domain, fingerprint, position)
 WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = :state::integer
-    AND (u.state + 0 <> 0 OR u.priority >= :retried::integer)
+    AND (u.state + 0 <> 0 OR u.priority >= :retried::integer AND u.priority < :suspect::integer)
 RETURNING u.domain;
 
 -- name: retry_domains
@@ -767,7 +925,8 @@ RETURNING id;
 
 -- name: note_alive
 UPDATE process SET seen = clock_ms(), pages = :pages::bigint, pages_per_s = :pages_per_s::real,
-    in_flight = :in_flight::integer, paused = :paused::boolean, has_left = :has_left::boolean
+    in_flight = :in_flight::integer, at_once = :at_once::integer, held_by = :held_by::text,
+    paused = :paused::boolean, has_left = :has_left::boolean
 WHERE id = :process::bigint;
 
 -- name: runs
@@ -777,7 +936,7 @@ GROUP BY r.id ORDER BY r.id;
 
 -- name: participants
 SELECT m.key, m.host, m.path, p.id, p.pid, p.has_left, p.paused, p.pages, p.pages_per_s, p.in_flight,
-    (now - p.started) / 1000.0::double precision, (now - p.seen) / 1000.0::double precision
+    p.at_once, p.held_by, (now - p.started) / 1000.0::double precision, (now - p.seen) / 1000.0::double precision
 FROM process AS p JOIN machine AS m ON m.id = p.machine CROSS JOIN {server_clock}
 ORDER BY p.id;
 
@@ -789,6 +948,10 @@ INSERT INTO meta (key, value) VALUES (:key::text, :value::text) ON CONFLICT (key
 
 -- name: identify
 INSERT INTO meta (key, value) VALUES ('identity', :identity::text) ON CONFLICT DO NOTHING;
+
+-- name: keep_secret
+-- The first one stays, whichever machine saves it.
+INSERT INTO meta (key, value) VALUES ('secret', :secret::text) ON CONFLICT DO NOTHING;
 
 -- name: revise
 INSERT INTO meta (key, value) VALUES ('revision', '1')
@@ -890,6 +1053,66 @@ SELECT amend_clock(:amendment::bigint);
 -- name: advisory_lock
 -- One transaction at a time does what `name` says.
 SELECT pg_advisory_xact_lock(hashtextextended(:name::text, 0));
+
+-- name: eras
+SELECT id, system, timeline, rest_from FROM era ORDER BY number;
+
+-- name: losses
+-- When the database came back without its last transactions.
+SELECT rest_from FROM era WHERE rest_from IS NOT NULL ORDER BY number;
+
+-- name: visits_given
+-- The highest visit number that was given out.
+SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM visit_number;
+
+-- name: begin_era
+INSERT INTO era (id, system, timeline, at, rest_from)
+SELECT :id::text, :system::text, :timeline::bigint, now, CASE WHEN :rests::boolean THEN now END
+FROM (SELECT {now} AS now OFFSET 0) AS clock
+RETURNING rest_from;
+
+-- name: jump_numbers
+-- The lost past may have given out the next numbers of visits, adds, runs, processes and nodes.
+SELECT setval('visit_number', greatest((SELECT last_value FROM visit_number), :visits::bigint) + :jump::bigint),
+    setval('add_number', (SELECT last_value FROM add_number) + :jump::bigint),
+    setval(pg_get_serial_sequence('run', 'id'), 1000 + nextval(pg_get_serial_sequence('run', 'id'))),
+    setval(pg_get_serial_sequence('process', 'id'), 1000 + nextval(pg_get_serial_sequence('process', 'id'))),
+    setval(pg_get_serial_sequence('machine', 'id'), 1000 + nextval(pg_get_serial_sequence('machine', 'id')));
+
+-- name: restore_machine
+-- The row of this node, if the database has lost it.
+INSERT INTO machine (id, key, host, path) OVERRIDING SYSTEM VALUE
+VALUES (:id::integer, :key::text, :host::text, :path::text)
+ON CONFLICT DO NOTHING;
+
+-- name: restore_run
+-- The same for the run of this process.
+INSERT INTO run (id, started, wall) VALUES (:id::bigint, clock_ms(), :wall::double precision) ON CONFLICT DO NOTHING;
+
+-- name: restore_process
+-- The same for this process.
+INSERT INTO process (id, run, machine, pid, started, seen)
+SELECT :id::bigint, :run::bigint, :machine::integer, :pid::integer, now, now FROM {server_clock}
+ON CONFLICT DO NOTHING;
+
+-- name: is_standby
+SELECT pg_is_in_recovery();
+
+-- name: timeline
+-- Eight hexadecimal digits. Needs no privilege.
+SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+
+-- name: system_identifier
+SELECT system_identifier::text FROM pg_control_system();
+
+-- name: raise_durability
+-- A commit that returns must survive a crash. An operator who asks for more keeps it.
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') <> ALL (ARRAY['on', 'remote_apply']);
+
+-- name: waiting_commits
+-- Which of our sessions wait for a synchronous standby.
+SELECT pid FROM pg_stat_activity WHERE pid = ANY (:pids::integer[]) AND wait_event = 'SyncRep';
 
 -- name: is_read_only
 SELECT current_setting('transaction_read_only') = 'on';

@@ -9,7 +9,7 @@ from rove.frontier.counters import count_active, count_retried
 from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.priority import RETRIED, SUSPECT, URLS_PER_ADD
 from rove.frontier.retries import KnownUrl
 from rove.model.urls import UrlState
 
@@ -35,7 +35,7 @@ async def retry_urls(urls: Sequence[KnownUrl], retry: int, limits: Mapping[str, 
     retried = {}
     for state, part in rows.items():
         columns = ("domains", "fingerprints", "positions")
-        changed = await session.batch("retry_urls", columns, part, state=state, retried=RETRIED)
+        changed = await session.batch("retry_urls", columns, part, state=state, retried=RETRIED, suspect=SUSPECT)
         retried[state] = Counter(row[0] for row in changed)
     changes: Counter[str] = Counter()
     more = count_retried(retried, changes)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import ALONE, HELD, RETRIED
+from rove.frontier.priority import ALONE, HELD, RETRIED, SUSPECT
 
 
 async def reschedule(session: Session, domains: list[int]) -> None:
     """Recompute when locked domains are due, from their first pending URL."""
-    await session.fetch("reschedule", domains=domains, retried=RETRIED, held=HELD, **ALONE)
+    await session.fetch("reschedule", domains=domains, retried=RETRIED, held=HELD, suspect=SUSPECT, **ALONE)
 
 
 async def lift_caps(session: Session, epoch: int) -> None:

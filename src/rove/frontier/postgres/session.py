@@ -21,6 +21,8 @@ class Session:
         self._timings = timings
         self.query = ""
         """The query that is running, or the last one."""
+        self.active_at = time.monotonic()
+        """When a query began or ended, or the session began."""
 
     async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
         """Run a named query and return all its rows."""
@@ -30,10 +32,12 @@ class Session:
             array_text(parameters[name]) if name in known.as_text else parameters[name] for name in known.parameters
         ]
         started = time.perf_counter()
+        self.active_at = time.monotonic()
         try:
             rows: list[Any] = await self.connection.fetch(known.text, *values)
         finally:
             self._timings.add(query, time.perf_counter() - started)
+        self.active_at = time.monotonic()
         return rows
 
     async def batch(

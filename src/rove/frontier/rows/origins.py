@@ -1,21 +1,40 @@
-"""The rows of robots.txt records and of the texts that the audit reads. All bodies are stored compressed."""
+"""The rows of robots.txt records and of their texts.
+
+A record names its text. Texts are stored apart, compressed and each once, because the ledger names them too.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 import zlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from rove.frontier.records import LostVisit
 from rove.frontier.sanitize import storable
+from rove.model.text_hash import robots_name
 from rove.model.visits import OriginRecord, RobotsStatus
-from rove.urls.fingerprint import fingerprint_bytes
+
+log = logging.getLogger(__name__)
 
 ORIGIN_PARAMETERS = (
-    *("domain", "origin", "status", "body", "crawl_delay", "failures", "valid_for"),
+    *("domain", "origin", "status", "robots", "crawl_delay", "failures", "valid_for"),
     *("source", "etag", "last_modified", "hops", "waits_for"),
 )
+
+
+ROBOTS_TEXT_PARAMETERS = ("names", "domains", "bodies")
+
+
+class RobotsText(NamedTuple):
+    """The row of a robots.txt's text."""
+
+    name: str
+    domain: int
+    """The first domain that had it."""
+    body: bytes
+    """Compressed."""
 
 
 def origin_values(record: OriginRecord) -> list[Any]:
@@ -24,7 +43,7 @@ def origin_values(record: OriginRecord) -> list[Any]:
         record.domain,
         record.origin,
         record.status.value,
-        _compressed(record.body),
+        robots_name(record.body) if _has_text(record) else "",
         math.ceil(record.crawl_delay * 1000),
         record.failures,
         round(record.valid_for * 1000),
@@ -36,15 +55,30 @@ def origin_values(record: OriginRecord) -> list[Any]:
     ]
 
 
-def origin_record(row: Sequence[Any]) -> OriginRecord:
-    """Build a robots.txt record from a row of origins."""
+def origin_records(rows: Iterable[Sequence[Any]]) -> list[OriginRecord]:
+    """Build robots.txt records from rows of origins. A damaged one is left out, so that it is fetched again."""
+    records = []
+    for row in rows:
+        try:
+            records.append(_origin_record(row))
+        except (zlib.error, ValueError) as error:
+            log.warning("a robots.txt record of domain %d is damaged: %s", row[0], error)
+    return records
+
+
+def _origin_record(row: Sequence[Any]) -> OriginRecord:
     domain, origin, status, body, crawl_delay, failures, valid_for, age, *rest = row
     source, etag, last_modified, hops, waits_for = rest
+    if body is None:
+        # Without its text, a record must not be revalidated; rules whose text is lost must be read again.
+        source = etag = last_modified = ""
+        if status == RobotsStatus.RULES:
+            status, valid_for = RobotsStatus.NOT_KEPT, 0
     return OriginRecord(
         domain=domain,
         origin=origin,
         status=RobotsStatus(status),
-        body=decompressed(body),
+        body=b"" if body is None else decompressed(body),
         crawl_delay=crawl_delay / 1000,
         failures=failures,
         valid_for=valid_for / 1000,
@@ -57,14 +91,24 @@ def origin_record(row: Sequence[Any]) -> OriginRecord:
     )
 
 
-def robots_texts(records: Iterable[OriginRecord]) -> list[tuple[int, bytes]]:
-    """Return the hash and the compressed body of each robots.txt that has rules, for the audit."""
-    return _texts(record.body for record in records if record.status is RobotsStatus.RULES)
+def robots_texts(records: Iterable[OriginRecord]) -> list[RobotsText]:
+    """Return the texts of robots.txt records, each once, sorted by name."""
+    return _texts((record.domain, record.body) for record in records if _has_text(record))
 
 
-def lost_robots_texts(visits: Iterable[LostVisit]) -> list[tuple[int, bytes]]:
-    """Return the hash and the compressed body of each robots.txt that lost visits had read."""
-    return _texts(body for visit in visits for body in visit.robots)
+def lost_robots_texts(visits: Iterable[LostVisit]) -> list[RobotsText]:
+    """Return the texts of robots.txt files that lost visits had read, each once, sorted by name."""
+    return _texts((visit.domain, body) for visit in visits for body in visit.robots)
+
+
+def without_text(record: OriginRecord, not_kept: Collection[str]) -> OriginRecord:
+    """Return a record as it is saved: without its text if that is not kept, so that it must be read again."""
+    if not not_kept or not _has_text(record) or robots_name(record.body) not in not_kept:
+        return record
+    record = record.replace(body=b"", source="", etag="", last_modified="")
+    if record.status is not RobotsStatus.RULES:
+        return record
+    return record.replace(status=RobotsStatus.NOT_KEPT, valid_for=0.0)
 
 
 def decompressed(body: bytes) -> bytes:
@@ -72,9 +116,12 @@ def decompressed(body: bytes) -> bytes:
     return zlib.decompress(body)
 
 
-def _texts(bodies: Iterable[bytes]) -> list[tuple[int, bytes]]:
-    return list({fingerprint_bytes(body): _compressed(body) for body in bodies}.items())
+def _has_text(record: OriginRecord) -> bool:
+    """Whether a record has a text. That of rules may be empty; an unreachable one keeps the text that it had."""
+    return record.status is RobotsStatus.RULES or bool(record.body)
 
 
-def _compressed(body: bytes) -> bytes:
-    return zlib.compress(body, 6)
+def _texts(bodies: Iterable[tuple[int, bytes]]) -> list[RobotsText]:
+    by_body = {body: domain for domain, body in bodies}
+    texts = [RobotsText(robots_name(body), domain, zlib.compress(body, 6)) for body, domain in by_body.items()]
+    return sorted(texts)

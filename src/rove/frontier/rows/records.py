@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
+from rove.errors import FrontierError
 from rove.frontier.records import DomainRecord, Exclusion, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.rows.visits import pace_from
@@ -15,8 +18,10 @@ from rove.frontier.seed_source import SeedSource
 from rove.model.instructions import Instruction, InstructionKind, Instructions, instruction_text, parse_instruction
 from rove.model.urls import UrlState
 from rove.policy.retry_filter import RetryFilter
+from rove.urls.keyed_hash import SECRET_BYTES
 
 T = TypeVar("T", Exclusion, KnownUrl, Participant, SeedSource, UrlRecord)
+_SECRET = re.compile(rf"[0-9a-f]{{{2 * SECRET_BYTES}}}")
 _PROGRESS = ("id", "offset", "lines", "good", "bad", "unseen", "retried", "refused", "finished")
 
 
@@ -53,6 +58,21 @@ def failing_domain(row: Sequence[Any]) -> FailingDomain:
 def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:
     """Build a process from a row of participants, without the columns of its node."""
     return _record(Participant, (node, is_here, *row), has_left=bool, is_paused=bool)
+
+
+def new_secret() -> str:
+    """Return the value of the meta row of a new crawl's secret."""
+    return secrets.token_hex(SECRET_BYTES)
+
+
+def secret_from(text: str | None, location: str) -> bytes:
+    """Return the secret in its meta row; FrontierError if there is none, or if it is damaged."""
+    secret = bytes.fromhex(text) if text is not None and _SECRET.fullmatch(text) else None
+    if secret is None:
+        raise FrontierError(
+            f"{location} has lost the secret that its URLs are numbered with; restore the database from a backup"
+        )
+    return secret
 
 
 def instructions(meta: Mapping[str, str | None]) -> Instructions:

@@ -50,6 +50,7 @@ _FIELDS = (
     _Column("size", "bigint"),
     _Column("truncated", "boolean", read=bool),
     _Column("content_hash", "bigint"),
+    _Column("robots", "text"),
     _Column("target", "text", write=storable),
     _Column("title", "text", write=storable),
     _Column("began", "bigint"),

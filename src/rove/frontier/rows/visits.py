@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rove.frontier.priority import HELD, RETRIED
-from rove.frontier.records import MAX_UNSETTLED_CLAIMS
+from rove.frontier.priority import DEATHS_TO_CONVICT, HELD, RETRIED, is_foreign_turn, order_in_lease, suspect_deaths
+from rove.frontier.records import LostVisit, Suspicion
 from rove.frontier.sanitize import storable
-from rove.model.reasons import lost_with_process
+from rove.model.reasons import FailReason
 from rove.model.urls import PendingUrl, UrlState
 from rove.model.visits import Lease, Pace, VisitResult
+from rove.urls.origin import is_plausible
 
 
 class LeasedDomain(NamedTuple):
@@ -26,16 +27,16 @@ class LeasedDomain(NamedTuple):
     repeats: int
     """Per mille."""
     answered: int
-    unsettled: int
-    """Claims before this one that were never settled."""
+    leases: int
+    """How often it was leased, with this time."""
     was_due: int
     token: int
     now: int
 
     @property
-    def is_suspect(self) -> bool:
-        """Whether its head URL is taken to kill the process that fetches it."""
-        return self.unsettled >= MAX_UNSETTLED_CLAIMS
+    def foreign_first(self) -> bool:
+        """Whether this lease takes the URLs first that only other domains name."""
+        return is_foreign_turn(self.leases)
 
     def lease(self, urls: Sequence[PendingUrl]) -> Lease:
         """Build the lease for these URLs."""
@@ -84,14 +85,40 @@ def pending_url(row: Sequence[Any]) -> PendingUrl:
     )
 
 
-def urls_by_domain(rows: Iterable[Sequence[Any]]) -> dict[int, list[PendingUrl]]:
-    """Group the rows of head_urls by domain, in the order in which the URLs are due."""
+def urls_by_domain(rows: Iterable[Sequence[Any]], domains: Iterable[LeasedDomain]) -> dict[int, list[PendingUrl]]:
+    """Group the rows of head_urls by domain, in the order in which the lease takes them."""
     urls: dict[int, list[PendingUrl]] = {}
     for row in rows:
         urls.setdefault(row[0], []).append(pending_url(row))
-    for heads in urls.values():
-        heads.sort(key=lambda url: (url.priority, url.position))
+    for domain in domains:
+        heads = urls.get(domain.id, ())
+        if len(heads) > 1:
+            foreign_first = domain.foreign_first
+            heads.sort(key=lambda url: order_in_lease(url.priority, url.position, foreign_first=foreign_first))
     return urls
+
+
+def without_damaged(urls: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
+    """Remove URLs whose rows are damaged; return the rows of settle_urls that fail them."""
+    rows = []
+    for domain, heads in list(urls.items()):
+        damaged = [url for url in heads if not is_plausible(url.url)]
+        if damaged:
+            urls[domain] = [url for url in heads if url not in damaged]
+            if not urls[domain]:
+                del urls[domain]
+            rows += [(domain, url.fingerprint, UrlState.FAILED, FailReason.DAMAGED, None) for url in damaged]
+    return rows
+
+
+def intact_urls(rows: Iterable[Sequence[Any]]) -> list[PendingUrl]:
+    """Return the pending URLs of rows that are not damaged."""
+    return [url for row in rows if is_plausible((url := pending_url(row)).url)]
+
+
+def postponed_rows(visits: Iterable[LostVisit]) -> list[tuple[int, int, int]]:
+    """Return the rows of postpone: the domains of lost visits whose responses asked for a delay."""
+    return [(visit.domain, visit.visit, visit.earliest) for visit in visits if visit.earliest]
 
 
 def settled_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:
@@ -103,10 +130,38 @@ def settled_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:
     ]
 
 
-def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
-    """Return the rows of settle_urls that fail the first URL of each domain."""
-    reason = lost_with_process(MAX_UNSETTLED_CLAIMS)
-    return [(domain, urls[0].fingerprint, UrlState.FAILED, reason, None) for domain, urls in heads.items()]
+def suspect_rows(visits: Iterable[LostVisit]) -> list[tuple[int, int, int]]:
+    """Return the rows of suspect_urls: domain, fingerprint, and the deaths before this one; -1: no evidence."""
+    return [
+        (visit.domain, visit.suspect.fingerprint, -1 if visit.suspect.deaths is None else visit.suspect.deaths)
+        for visit in visits
+        if visit.suspect is not None
+    ]
+
+
+class SuspectedUrl(NamedTuple):
+    """A row that suspect_urls returns."""
+
+    domain: int
+    fingerprint: int
+    url: str
+    priority: int
+
+    @property
+    def suspicion(self) -> Suspicion:
+        """What becomes of the URL."""
+        deaths = suspect_deaths(self.priority)
+        assert deaths is not None, "the query has made it a suspect"
+        return Suspicion(url=self.url, deaths=deaths, has_failed=deaths >= DEATHS_TO_CONVICT)
+
+
+def convicted_rows(suspects: Iterable[SuspectedUrl]) -> list[tuple[Any, ...]]:
+    """Return the rows of settle_urls for the suspects that fail."""
+    return [
+        (suspect.domain, suspect.fingerprint, UrlState.FAILED, FailReason.KILLS_PROCESS, None)
+        for suspect in suspects
+        if suspect.suspicion.has_failed
+    ]
 
 
 def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:

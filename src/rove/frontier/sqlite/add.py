@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
+from rove.frontier.address_groups import MAX_ADDRESSES, groups_in, within_groups
 from rove.frontier.capacity import (
     DOMAINS_PER_SLICE,
     FIRST_DOMAIN,
+    FOREIGN_URLS_READ,
     FullDomains,
+    Inserted,
     Raised,
     Trimmed,
     added,
+    adopted_rows,
     count_trimmed,
+    naming_domains,
 )
+from rove.frontier.collisions import DomainCollision, check_names, names_by_id, without_collisions
 from rove.frontier.counters import count_wanted_again
-from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, WANTED_ROBOTS, priority_of
+from rove.frontier.priority import ALONE, FOREIGN, RETRIED, URLS_PER_ADD, WANTED_ROBOTS, priority_of
 from rove.frontier.records import MAX_WANTED_ROBOTS, Added
 from rove.frontier.rows.records import url_record
 from rove.frontier.sqlite.counters import add_counters
@@ -25,6 +32,9 @@ from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.schedule import reschedule
 from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.policy.budget import DomainBudget
+from rove.urls.address_group import address_group
+
+T = TypeVar("T")
 
 NO_ADD = 1 << 62
 """A position after that of every URL."""
@@ -39,28 +49,65 @@ class SqliteAdding:
         self._full = FullDomains(budget, lambda: now() / 1000)
 
     def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int], as_seeds: bool
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        refuse_new_domains: NotAccepted | None,
+        exempt: Collection[tuple[int, int]],
+        as_seeds: bool,
     ) -> Added:
         """Insert the unseen URLs. In the database's thread only."""
         urls, dropped = self._full.sift(urls, exempt)
-        changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
-        with self._database.transaction():
+        counted = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
+
+        def work(urls: Sequence[NewUrl], changes: Counter[str]) -> Inserted:
+            strangers: list[NewUrl] = []
+            groups = groups_in(urls)
             now = self._now()
             number = self._database.execute("next_number", name="adds", count=1)[0][0]
             first = number * URLS_PER_ADD
-            if only_known_domains:
-                urls = _of_known_domains(self._database, urls, changes)
+            if refuse_new_domains is not None:
+                urls = _of_known_domains(self._database, urls, refuse_new_domains, changes)
+            if groups:
+                urls, strangers = _within_groups(self._database, urls, groups, changes)
+            if not as_seeds:
+                _adopt(self._database, urls)
             unseen = _insert_urls(self._database, urls, first, as_seeds=as_seeds)
-            raised = self._raise_pending(unseen, urls, now, changes)
+            made, raised = self._raise_pending(unseen, urls, now, changes)
             trimmed = trim(self._database, self._full.excess(raised), changes, exempt=exempt, first=first)
-            add_counters(self._database, changes)
-        self._full.note(trimmed)
-        return added(unseen.total(), dropped, trimmed)
+            return Inserted(unseen.total(), strangers, trimmed, made)
+
+        inserted, collided = self._keeping_apart(urls, counted, work)
+        self._full.note(inserted.trimmed)
+        return added(inserted, [*dropped, *collided])
+
+    def _keeping_apart(
+        self, urls: Sequence[NewUrl], counted: Counter[str], work: Callable[[Sequence[NewUrl], Counter[str]], T]
+    ) -> tuple[T, list[NewUrl]]:
+        """Do some work in a transaction, without the URLs whose domain has the id of another; return those too.
+
+        `counted` are the changes of counters so far; `work` adds its own.
+        """
+        collided: list[NewUrl] = []
+        while True:
+            changes = Counter(counted)
+            try:
+                with self._database.transaction():
+                    result = work(urls, changes)
+                    add_counters(self._database, changes)
+                return result, collided
+            except DomainCollision:
+                ids = list({url.domain for url in urls})
+                urls, more = without_collisions(urls, dict(self._database.batch("domain_names", ids)))
+                collided += more
+                counted[f"not_accepted.{NotAccepted.COLLISION}"] += len(more)
 
     def excess(self) -> int:
         """Count the URLs that exceed the budgets of their domains. In the database's thread only."""
         return sum(
-            self._database.execute("count_worst", domain=domain, excess=count, exempt="[]", retried=RETRIED)[0][0]
+            self._database.execute(
+                "count_worst", domain=domain, excess=count, exempt="[]", foreign=FOREIGN, retried=RETRIED
+            )[0][0]
             for slice in self._crowded()
             for domain, count in slice.items()
         )
@@ -84,20 +131,27 @@ class SqliteAdding:
 
     def want_robots(self, urls: Sequence[NewUrl]) -> None:
         """Make robots.txt files pending that other origins wait for. In the database's thread only."""
-        changes: Counter[str] = Counter()
-        unseen: Counter[int] = Counter()
-        with self._database.transaction():
+
+        def work(urls: Sequence[NewUrl], changes: Counter[str]) -> None:
+            unseen: Counter[int] = Counter()
             now = self._now()
             number = self._database.execute("next_number", name="adds", count=1)[0][0]
             for position, url in enumerate(urls, number * URLS_PER_ADD):
                 unseen[url.domain] += _want_robots(self._database, url, position, changes)
             self._raise_pending(+unseen, urls, now, changes)
-            add_counters(self._database, changes)
+
+        self._keeping_apart(urls, Counter(), work)
 
     def _raise_pending(
         self, unseen: Counter[int], urls: Sequence[NewUrl], now: int, changes: Counter[str]
-    ) -> list[Raised]:
-        """Count inserted URLs as pending, and create or wake their domains; return those that may be full."""
+    ) -> tuple[list[int], list[Raised]]:
+        """Count inserted URLs as pending, and create or wake their domains; return the new ones, and the full ones.
+
+        Raise DomainCollision if a domain has the id of another.
+        """
+        if not unseen:
+            return [], []
+        names = names_by_id(urls)
         by_count: dict[int, list[int]] = {}
         for id, count in unseen.items():
             by_count.setdefault(count, []).append(id)
@@ -106,19 +160,20 @@ class SqliteAdding:
             for count, ids in by_count.items()
             for row in self._database.batch("raise_pending", ids, unseen=count, now=now, **ALONE)
         ]
+        check_names(names, ((row[0], row[6]) for row in known))
         asleep = [row[0] for row in known if not row[5]]
         self._database.batch("wake_domains", asleep, now=now, **ALONE)
-        made = _make_domains(self._database, unseen, {row[0] for row in known}, urls, now)
+        made = _make_domains(self._database, unseen, {row[0] for row in known}, names, now)
         changes["urls.pending"] += unseen.total()
         changes["domains.total"] += len(made)
         changes["domains.active"] += len(made)
         changes["domains.active"] += sum(pending == unseen[id] and not excluded for id, pending, excluded, *_ in known)
         least = self._full.least_room
-        return [
+        return made, [
             *(Raised(id, unseen[id], unseen[id], 0, 0) for id in made if unseen[id] > least),
             *(
                 Raised(id, pending, unseen[id], crawl_delay, repeats)
-                for id, pending, _, crawl_delay, repeats, _ in known
+                for id, pending, _, crawl_delay, repeats, *_ in known
                 if pending > least
             ),
         ]
@@ -128,7 +183,7 @@ def _insert_urls(database: SqliteDatabase, urls: Sequence[NewUrl], first: int, *
     """Insert the unknown URLs; return their number by domain.
 
     The batch is sorted like the indexes, so that each index page is visited once. Of a URL that occurs twice, the
-    shallower one comes first and stays; at equal depth, the earlier one.
+    better one comes first and stays: one that is not foreign, then the shallower one, then the earlier one.
     """
     last = database.execute("last_url")[0][0]
     database.insert("insert_urls", sorted(_url_rows(urls, first, as_seeds=as_seeds)))
@@ -137,25 +192,31 @@ def _insert_urls(database: SqliteDatabase, urls: Sequence[NewUrl], first: int, *
 
 
 def _url_rows(urls: Sequence[NewUrl], first: int, *, as_seeds: bool) -> Iterator[tuple[int | str | None, ...]]:
-    """Return the values of insert_urls; sorted rows are in the order of key, depth and position."""
+    """Return the values of insert_urls; sorted rows are in the order of key, priority, depth and position."""
     for position, url in enumerate(urls, first):
-        domain, _, fingerprint, text, depth, hops, assume_https, sitemap_of, _ = url
+        domain, _, fingerprint, text, depth, hops, assume_https, sitemap_of, _, _ = url
         priority = priority_of(url)
         # sqlite3 binds an int faster than a bool.
         https = int(assume_https)
         seed = position if as_seeds else None
-        yield domain, fingerprint, depth, position, text, priority, hops, https, sitemap_of, seed
+        yield domain, fingerprint, priority, depth, position, text, hops, https, sitemap_of, seed
+
+
+def _adopt(database: SqliteDatabase, urls: Sequence[NewUrl]) -> None:
+    """Make pending foreign URLs their domains' own that the domains name now."""
+    order = {"foreign": FOREIGN, "retried": RETRIED}
+    pending = database.batch("foreign_urls", naming_domains(urls), limit=FOREIGN_URLS_READ, **order)
+    database.batch("adopt_urls", adopted_rows(urls, pending), **order)
 
 
 def _make_domains(
-    database: SqliteDatabase, unseen: Counter[int], known: Collection[int], urls: Sequence[NewUrl], now: int
+    database: SqliteDatabase, unseen: Counter[int], known: Collection[int], names: Mapping[int, str], now: int
 ) -> list[int]:
     """Insert the domains that have no row yet; return their ids."""
     if len(known) == len(unseen):
         return []
     made = [id for id in unseen if id not in known]
-    names = {url.domain: url.domain_name for url in urls}
-    database.insert("insert_domains", ((id, names[id], unseen[id], now, 0) for id in made))
+    database.insert("insert_domains", ((id, names[id], unseen[id], now, 0, address_group(names[id])) for id in made))
     return made
 
 
@@ -181,18 +242,26 @@ def trim(
     excess: Mapping[int, int],
     changes: Counter[str],
     *,
-    exempt: Collection[int] = (),
+    exempt: Collection[tuple[int, int]] = (),
     first: int = NO_ADD,
 ) -> list[Trimmed]:
     """Delete the worst URLs of domains that are over their budget. URLs from position `first` on are new."""
     if not excess:
         return []
-    exempt_json = msgspec.json.encode(list(exempt)).decode()
+    exempt_of: dict[int, list[int]] = {}
+    for domain, fingerprint in exempt:
+        exempt_of.setdefault(domain, []).append(fingerprint)
     rows = [
         row
         for domain, count in excess.items()
         for row in database.execute(
-            "trim", domain=domain, excess=count, exempt=exempt_json, first=first, retried=RETRIED
+            "trim",
+            domain=domain,
+            excess=count,
+            exempt=msgspec.json.encode(exempt_of.get(domain, [])).decode(),
+            first=first,
+            foreign=FOREIGN,
+            retried=RETRIED,
         )
     ]
     fewer = Counter(row[0] for row in rows)
@@ -203,9 +272,23 @@ def trim(
     return trimmed
 
 
-def _of_known_domains(database: SqliteDatabase, urls: Sequence[NewUrl], changes: Counter[str]) -> list[NewUrl]:
+def _within_groups(
+    database: SqliteDatabase, urls: Sequence[NewUrl], groups: Mapping[int, str], changes: Counter[str]
+) -> tuple[list[NewUrl], list[NewUrl]]:
+    """Split URLs into those to insert and those of new addresses for which their network has no room."""
+    known = {row[0] for row in database.batch("known_domains", list(groups))}
+    addresses = {
+        group: database.execute("count_addresses", address_group=group, limit=MAX_ADDRESSES)[0][0]
+        for group in set(groups.values())
+    }
+    return within_groups(urls, groups, known=known, addresses=addresses, changes=changes)
+
+
+def _of_known_domains(
+    database: SqliteDatabase, urls: Sequence[NewUrl], reason: NotAccepted, changes: Counter[str]
+) -> list[NewUrl]:
     domains = list({url.domain: None for url in urls})
     known = {row[0] for row in database.batch("known_domains", domains)}
     within = [url for url in urls if url.domain in known]
-    changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(within)
+    changes[f"not_accepted.{reason}"] += len(urls) - len(within)
     return within

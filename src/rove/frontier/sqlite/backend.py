@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rove.frontier.era_file import EraFile
+from rove.frontier.eras import older_text
 from rove.frontier.reader import CrawlReader
 from rove.frontier.records import MovedContent, Policy
 from rove.frontier.rows.contents import location_key, relocation_row
 from rove.frontier.rows.requests import location_values
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
+from rove.frontier.sqlite.eras import begin_era_if_older
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.ledger import Location, RequestRow
+
+log = logging.getLogger(__name__)
 
 
 class SqliteBackend:
@@ -27,8 +33,11 @@ class SqliteBackend:
         read_only: bool = False,
         in_use: Callable[[], bool] = lambda: True,
         on_news: Callable[[str], None] | None = None,
+        era_file: EraFile | None = None,
     ) -> None:
-        """`in_use` and `on_news` are as for SqliteDatabase."""
+        """`in_use` and `on_news` are as for SqliteDatabase. `era_file` tells an older copy of the file."""
+        self._era_file = era_file or EraFile()
+        self._on_news = on_news or log.warning
         self.location = str(path.parent)
         self._database = SqliteDatabase(path, read_only=read_only, in_use=in_use, on_news=on_news)
         self.catalog = SqliteCatalog(self._database)
@@ -41,16 +50,22 @@ class SqliteBackend:
         await self._database.open(create=create)
 
     async def begin_run(self) -> int:
+        if await self._database.fetch("ended_uncleanly"):
+            await self._database.check()
+
         def work() -> int:
             now = self._database.clock()
             with self._database.transaction():
+                is_older = begin_era_if_older(self._database, self._era_file, now())
                 rows = self._database.execute("begin_run", now=now(), wall=time.time())
+            if is_older:
+                self._on_news(older_text(self.location))
             return int(rows[0][0])
 
         return await self._database.run(work)
 
     async def begin(self, policy: Policy, run: int | None) -> SqliteFrontier:
-        frontier = SqliteFrontier(self._database, policy)
+        frontier = SqliteFrontier(self._database, policy, era_file=self._era_file)
         await frontier.begin(run)
         return frontier
 

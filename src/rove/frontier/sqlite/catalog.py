@@ -12,8 +12,10 @@ from rove.frontier.rows.records import (
     exclusion,
     instruction_meta,
     instructions,
+    new_secret,
     retry_record,
     retry_values,
+    secret_from,
     seed_progress,
     seed_source,
 )
@@ -34,6 +36,10 @@ class SqliteCatalog:
     async def settings(self) -> str | None:
         return await self._database.run(lambda: self._database.get_meta("settings"))
 
+    async def secret(self) -> bytes:
+        text = await self._database.run(lambda: self._database.get_meta("secret"))
+        return secret_from(text, str(self._database.path.parent))
+
     async def identity(self) -> str:
         """Return '': a data directory holds only one crawl."""
         return ""
@@ -44,6 +50,7 @@ class SqliteCatalog:
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         def work() -> None:
+            self._database.execute("keep_secret", secret=new_secret())
             self._database.execute("set_meta", key="settings", value=settings)
             if seeds is not None:
                 self._database.execute("add_seed_source", path=seeds.path, name=seeds.name)

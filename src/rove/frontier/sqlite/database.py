@@ -16,18 +16,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from rove.errors import DiskFull, FrontierError, RoveError, UsageError
+from rove.errors import UsageError
 from rove.frontier.clock import Anchor, CrawlClock, anchor_for
 from rove.frontier.queries import load_queries
 from rove.frontier.query_times import Timings, timing_lines
 from rove.frontier.schema import Schema
+from rove.frontier.sqlite.errors import damage_text, mapped
 from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
 from rove.frontier.sqlite.read_only import ReadOnlyFile, needs_new_connection
 
@@ -42,6 +43,8 @@ ROWS_PER_STATEMENT = 2_000
 BUSY_SECONDS = 30.0
 READ_ATTEMPTS = 5
 """How often a reader repeats a query because the file changed in the middle of it."""
+CHECK_SECONDS = 60.0
+"""Time limit of the check for damage after an unclean end."""
 SCHEMA_KEY = "schema"
 """The key in `meta` of the schema's fingerprint."""
 
@@ -153,8 +156,26 @@ class SqliteDatabase:
         started = time.perf_counter()
         try:
             return self._connection.execute(QUERIES[query], parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if not _is_undecodable(error) or not QUERIES[query].lstrip().startswith("SELECT"):
+                raise
+            return self._read_damaged(query, parameters)
         finally:
             self.timings.add(query, time.perf_counter() - started)
+
+    def _read_damaged(self, query: str, parameters: dict[str, Any]) -> list[Row]:
+        """Run a query again whose result has a text that is not UTF-8; such bytes become U+FFFD."""
+        assert self._connection is not None, "the database is not open"
+        log.warning("%s is damaged: a text that the query %s reads is not UTF-8", self.path, query)
+        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        try:
+            return self._connection.execute(QUERIES[query], parameters).fetchall()
+        finally:
+            self._connection.text_factory = str
+
+    async def check(self, *, seconds: float = CHECK_SECONDS) -> None:
+        """Check the file quickly for damage, for as long as there is time; raise UsageError if it has any."""
+        await self.run(lambda: self._check(seconds))
 
     def batch(self, query: str, rows: Sequence[Any], /, **parameters: Any) -> list[Row]:
         """Run a named query over a batch of rows, which it reads as JSON."""
@@ -218,6 +239,22 @@ class SqliteDatabase:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def _check(self, seconds: float) -> None:
+        connection = self._connected()
+        deadline = time.monotonic() + seconds
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+        try:
+            found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorname", "") != "SQLITE_INTERRUPT":
+                raise
+            log.info("%s is too large to be checked for damage within %.0f s", self.path, seconds)
+            return
+        finally:
+            connection.set_progress_handler(None, 0)
+        if found != ["ok"]:
+            raise UsageError(damage_text(self.path, found[0].splitlines()[-1]))
 
     def get_meta(self, key: str) -> str | None:
         """Return a value from `meta`."""
@@ -322,6 +359,10 @@ class SqliteDatabase:
         return missing
 
 
+def _is_undecodable(error: sqlite3.OperationalError) -> bool:
+    return str(error).startswith("Could not decode to UTF-8")
+
+
 def statements(script: str) -> Iterator[str]:
     """Split a script into statements, because executescript would commit the transaction around it."""
     statement = ""
@@ -353,15 +394,3 @@ def _is_made(connection: sqlite3.Connection) -> bool:
     """Return whether a database has tables or a version."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     return bool(version) or bool(connection.execute(QUERIES["has_any_table"]).fetchall())
-
-
-def mapped(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> RoveError:
-    """Return our exception for one of sqlite3's."""
-    if isinstance(error, UnicodeDecodeError):
-        return UsageError(f"{path} is not a frontier that rove can read: it is damaged, because a text is not UTF-8")
-    name = getattr(error, "sqlite_errorname", "")
-    if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE"):
-        return DiskFull(f"the disk is full: {path} cannot grow ({error}); free some space, then use --resume")
-    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-        return UsageError(f"{path} is not a frontier that rove can read ({error})")
-    return FrontierError(f"the frontier {path} failed: {error}")

@@ -7,31 +7,36 @@ docs/states.md draws the states of domains and URLs.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from rove.frontier.bulk_settle import SLICE, BulkSettling
 from rove.frontier.counters import reach_from
+from rove.frontier.era_file import EraFile
+from rove.frontier.eras import Rest, resting_text
 from rove.frontier.fresh_first import FreshFirst
-from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.priority import RETRIED, SOME_DAY, SUSPECT, SUSPECT_POLL, URLS_PER_ADD
 from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
-from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
+from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach, Suspicion
 from rove.frontier.retries import KnownUrl
-from rove.frontier.rows.visits import pending_url
+from rove.frontier.rows.visits import intact_urls, postponed_rows
 from rove.frontier.runs import Vitals
 from rove.frontier.sqlite.add import SqliteAdding
 from rove.frontier.sqlite.bulk_settle import SqliteUrlSlices, exclude, include
-from rove.frontier.sqlite.claim import claim, due_among, longest_due
+from rove.frontier.sqlite.claim import FindUrls, claim, due_among, head_urls, longest_due, longest_due_responding
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import Row, SqliteDatabase
+from rove.frontier.sqlite.eras import read_rest
 from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.frontier.sqlite.retry import mark_seeds, retry_urls
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
+from rove.frontier.sqlite.suspects import due_suspect, next_suspect, reserve_suspects, suspect, suspect_urls
 from rove.model.reasons import BlockReason
-from rove.model.urls import NewUrl, PendingUrl, UrlState
+from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
 
@@ -44,9 +49,15 @@ class SqliteFrontier:
         policy: Policy,
         clock: Callable[[], int] | None = None,
         *,
+        era_file: EraFile | None = None,
         urls_per_slice: int = SLICE,
     ) -> None:
-        """`clock` replaces the crawl's clock, which is otherwise read when the frontier begins."""
+        """`clock` replaces the crawl's clock, which is otherwise read when the frontier begins.
+
+        `era_file` remembers the visits that were given out.
+        """
+        self._era_file = era_file or EraFile()
+        self._rest: Rest | None = None
         self._database = database
         self._policy = policy
         self._clock = clock
@@ -62,12 +73,15 @@ class SqliteFrontier:
         self.counts = reader.counts
         self.process = 0
         self.outages = 0
+        self.eras = 0
+        """Always 0: an older file is noticed at the start."""
 
     async def begin(self, run: int | None) -> None:
         """Join a run; without one, only maintain the frontier."""
 
         def work() -> None:
             self._clock = self._clock or self._database.clock()
+            self._rest = read_rest(self._database, self._policy)
             with self._database.transaction():
                 lift_caps(self._database, self._policy.limits_epoch)
                 if run is not None:
@@ -77,15 +91,45 @@ class SqliteFrontier:
         await self._database.run(work)
 
     async def claim(self, limit: int) -> list[Lease]:
-        return await self._claim(limit, partial(longest_due, self._database, self._turns))
+        return await self._claim(limit, partial(longest_due, self._database, self._turns), head_urls)
+
+    async def claim_responding(self, limit: int) -> list[Lease]:
+        return await self._claim(limit, partial(longest_due_responding, self._database), head_urls)
 
     async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
-        return await self._claim(limit, partial(due_among, self._database, domains))
+        return await self._claim(limit, partial(due_among, self._database, domains), head_urls)
 
-    async def _claim(self, limit: int, find_due: Callable[[int, int], list[Row]]) -> list[Lease]:
-        return await self._database.write(
-            lambda: claim(self._database, limit, find_due, policy=self._policy, process=self.process, now=self._now())
+    async def claim_suspect(self) -> list[Lease]:
+        return await self._claim(1, lambda _, now: due_suspect(self._database, now), suspect_urls)
+
+    async def reserve_suspects(self) -> float | None:
+        due = await self._next_suspect(within=SOME_DAY)
+        if due is not None:
+            await self._database.write(lambda: reserve_suspects(self._database, self._now()))
+        return due
+
+    async def _claim(self, limit: int, find_due: Callable[[int, int], list[Row]], find_urls: FindUrls) -> list[Lease]:
+        if self._resting_ms():
+            return []
+        leases = await self._database.write(
+            lambda: claim(
+                self._database,
+                limit,
+                find_due,
+                partial(find_urls, self._database),
+                policy=self._policy,
+                process=self.process,
+                now=self._now(),
+                rest=self._rest,
+            )
         )
+        if leases:
+            self._era_file.note_visits(max(lease.token for lease in leases))
+        return leases
+
+    def _resting_ms(self) -> int:
+        """Return for how long no domain at all may be claimed."""
+        return 0 if self._rest is None else max(0, self._rest.end() - self._now())
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
         rows = await self._database.fetch(
@@ -96,8 +140,9 @@ class SqliteFrontier:
             now=self._now(),
             limit=limit,
             retried=RETRIED,
+            suspect=SUSPECT,
         )
-        return [pending_url(row) for row in rows]
+        return intact_urls(rows)
 
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         if not visits:
@@ -110,15 +155,15 @@ class SqliteFrontier:
         self,
         urls: Sequence[NewUrl],
         *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        refuse_new_domains: NotAccepted | None = None,
+        exempt: Collection[tuple[int, int]] = (),
         as_seeds: bool = False,
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
             return Added()
         return await self._database.run(
-            lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt, as_seeds=as_seeds)
+            lambda: self._adding.add(urls, refuse_new_domains=refuse_new_domains, exempt=exempt, as_seeds=as_seeds)
         )
 
     async def excess(self) -> int:
@@ -135,8 +180,8 @@ class SqliteFrontier:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
 
-    async def put_origins(self, records: Sequence[OriginRecord]) -> None:
-        await self._database.write(
+    async def put_origins(self, records: Sequence[OriginRecord]) -> set[str]:
+        return await self._database.write(
             lambda: put_origins(self._database, records, delay=self._policy.delay_ms, now=self._now())
         )
 
@@ -159,14 +204,32 @@ class SqliteFrontier:
         rows = await self._database.fetch("domain_names_after", after=after, limit=limit)
         return [(id, name) for id, name in rows]
 
-    async def record_lost(self, visits: Sequence[LostVisit]) -> None:
-        await self._database.write(lambda: record_lost(self._database, visits))
+    async def record_lost(self, visits: Sequence[LostVisit]) -> list[Suspicion]:
+        def work() -> list[Suspicion]:
+            changes: Counter[str] = Counter()
+            now = self._now()
+            record_lost(self._database, visits, changes, now=now)
+            suspicions = suspect(self._database, visits, changes, now=now)
+            add_counters(self._database, changes)
+            return suspicions
+
+        return await self._database.write(work)
 
     async def count(self, deltas: Mapping[str, int]) -> None:
         await self._database.write(lambda: add_counters(self._database, deltas))
 
     async def next_due(self, *, failing_within: float = 0.0) -> float | None:
-        return await self._seconds_until("next_due", failing_within)
+        due = await self._seconds_until("next_due", failing_within)
+        if due is not None:
+            return max(due, self._resting_ms() / 1000)
+        suspect_due = await self._next_suspect(within=failing_within)
+        return None if suspect_due is None else max(suspect_due, SUSPECT_POLL, self._resting_ms() / 1000)
+
+    async def _next_suspect(self, *, within: float) -> float | None:
+        now = self._now()
+        until = now + round(within * 1000)
+        due = await self._database.run(lambda: next_suspect(self._database, until=until, now=now))
+        return None if due is None else max(0, due - now) / 1000
 
     async def last_backoff(self, *, within: float) -> float | None:
         return await self._seconds_until("last_backoff", within)
@@ -179,16 +242,20 @@ class SqliteFrontier:
 
     async def reach(self) -> Reach:
         def work() -> Reach:
-            responding = self._database.execute("responding", limit=RESPONDING_LOOKAHEAD)[0][0]
+            responding = [row[0] for row in self._database.execute("responding", limit=RESPONDING_LOOKAHEAD)]
             return reach_from(dict(self._database.execute("counters")), responding=responding)
 
         return await self._database.run(work)
+
+    async def responding_due(self, *, within: float, limit: int) -> int:
+        rows = await self._database.fetch("responding_due", until=self._now() + round(within * 1000), limit=limit)
+        return int(rows[0][0])
 
     async def pages(self) -> int:
         rows = await self._database.fetch("pages")
         return int(rows[0][0]) if rows else 0
 
-    async def recover(self, processes: Sequence[int] | None = None) -> int:
+    async def recover(self, processes: Sequence[int] | None = None, lost: Sequence[LostVisit] = ()) -> int:
         def work() -> int:
             owners = processes
             if owners is None:
@@ -196,6 +263,8 @@ class SqliteFrontier:
                 owners = [row[0] for row in rows]
             self._database.batch("mark_gone", list(owners))
             cut = self._database.batch("cut_leases", list(owners), now=self._now(), delay=self._policy.delay_ms)
+            # In the same transaction: another process may claim a domain as soon as the plain delay is over.
+            self._database.batch("postpone", postponed_rows(lost))
             return len(cut)
 
         return await self._database.write(work)
@@ -209,13 +278,20 @@ class SqliteFrontier:
                 pages=vitals.pages,
                 pages_per_s=vitals.pages_per_second,
                 in_flight=vitals.in_flight,
+                at_once=vitals.at_once,
+                held_by=vitals.held_by,
                 paused=vitals.is_paused,
                 has_left=vitals.is_leaving,
             )
         )
 
+        self._era_file.save(at_once=vitals.is_leaving)
+
     async def query_times(self) -> Mapping[str, Histogram]:
         return await self._database.run(self._database.timings.take_recent)
+
+    def troubles(self) -> dict[str, str]:
+        return {"rest": resting_text(self._resting_ms())}
 
     def stop_waiting(self, seconds: float) -> None:
         """Do nothing: a file is always reachable."""

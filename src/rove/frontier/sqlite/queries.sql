@@ -6,7 +6,7 @@
 fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots
 
 -- fragment: due_columns
-id, name, crawl_delay, backoff, failures, repeats, answered, unsettled, ready_at
+id, name, crawl_delay, backoff, failures, repeats, answered, leases + 1, ready_at
 
 -- fragment: full_delay
 max(:delay, crawl_delay, backoff)
@@ -22,10 +22,14 @@ CASE WHEN owner IS NULL THEN 0 ELSE max(0, max(:delay, :longest) - max(:delay, c
 -- The condition of the index url_troubled, word for word, so that the planner recognises it.
 (state = 3 OR state = 0 AND priority >= 1048576)
 
+-- fragment: suspected
+-- The condition of the index url_suspect, word for word. Suspects are tried alone, and no ordinary claim takes them.
+state = 0 AND priority >= 1048578
+
 -- fragment: known_url
 -- `domain` is d, `url` is u.
 u.domain, u.fingerprint, u.url, u.state, u.reason, u.attempts, u.assume_https, u.seed,
-    u.state = 0 AND u.priority >= 1048576, coalesce(d.stored, 0)
+    u.state = 0 AND u.priority IN (1048576, 1048577), coalesce(d.stored, 0)
 
 -- fragment: leaves_alone
 -- A domain that does not respond, or asks for a very long delay. A crawl does not stay up for it.
@@ -47,6 +51,14 @@ WHERE token = 0 AND ready_at <= :now
 ORDER BY ready_at
 LIMIT :limit;
 
+-- name: due_responding
+-- The domains to lease that responded to their last visit.
+SELECT {due_columns}
+FROM domain
+WHERE answered = 1 AND failures = 0 AND ready_at <= :now
+ORDER BY ready_at
+LIMIT :limit;
+
 -- name: due_among
 -- rows: domains. Those of them that are due.
 SELECT {due_columns}
@@ -54,6 +66,20 @@ FROM (SELECT value AS wanted FROM json_each(:rows)) -- json_each itself has a co
 CROSS JOIN domain ON domain.id = wanted
 WHERE ready_at <= :now
 LIMIT :limit;
+
+-- name: rest
+-- rows: [domain, until]. Due domains that rest because the file may lack their last visits. Rescheduled next.
+UPDATE domain SET not_before = e.value ->> 1, owner = NULL
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0;
+
+-- name: losses
+-- When the file was replaced by an older one: times with blanks between them.
+SELECT value FROM meta WHERE key = 'rest_from';
+
+-- name: visits_given
+-- The highest visit number that was given out.
+SELECT value FROM counter WHERE name = 'visits';
 
 -- name: next_number
 -- Takes :count numbers for visits or adds and returns the last.
@@ -69,21 +95,16 @@ UPDATE domain SET
     not_before = :now + :budget + {full_delay},
     token      = e.value ->> 1,
     owner      = :process,
-    unsettled  = unsettled + 1,
+    unsettled  = 1,
+    leases     = leases + 1,
     failing    = 0
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value ->> 0;
 
--- name: head_urls
--- rows: domains. The first due URLs of each domain. Each class (normal, retried, waiting for a failing origin) is read
--- separately, so that ten thousand URLs that are not due yet are never walked over.
-SELECT u.domain, {url_columns}
-FROM json_each(:rows) AS d
-CROSS JOIN url AS u ON u.arrival IN (
-    SELECT arrival FROM (
-        SELECT * FROM (
+-- fragment: own_heads
+SELECT * FROM (
             SELECT arrival FROM url
-            WHERE domain = d.value AND state = 0 AND priority < :retried
+            WHERE domain = d.value AND state = 0 AND priority < :foreign
             ORDER BY priority, position LIMIT :limit)
         UNION ALL
         SELECT * FROM (
@@ -95,13 +116,41 @@ CROSS JOIN url AS u ON u.arrival IN (
             SELECT arrival FROM url
             WHERE domain = d.value AND state = 0 AND priority = :held AND position <= :now
             ORDER BY position LIMIT :limit)
+
+-- fragment: foreign_heads
+SELECT * FROM (
+            SELECT arrival FROM url
+            WHERE domain = d.value AND state = 0 AND priority >= :foreign AND priority < :retried
+            ORDER BY priority, position LIMIT :limit)
+
+-- name: head_urls
+-- rows: domains. The first due URLs of each domain. Each class (normal, retried, waiting for a failing origin, foreign)
+-- is read separately, so that ten thousand URLs that are not due yet are never walked over.
+SELECT u.domain, {url_columns}
+FROM json_each(:rows) AS d
+CROSS JOIN url AS u ON u.arrival IN (
+    SELECT arrival FROM (
+        {own_heads}
+        UNION ALL
+        {foreign_heads}
+    ) LIMIT :limit);
+
+-- name: head_urls_foreign_first
+-- The same for domains where it is the turn of foreign URLs.
+SELECT u.domain, {url_columns}
+FROM json_each(:rows) AS d
+CROSS JOIN url AS u ON u.arrival IN (
+    SELECT arrival FROM (
+        {foreign_heads}
+        UNION ALL
+        {own_heads}
     ) LIMIT :limit);
 
 -- name: more_urls
 -- More due URLs of one domain, after a position in its order.
 SELECT domain, {url_columns}
 FROM url
-WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position)
+WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position) AND priority < :suspect
     AND (priority < :retried OR position <= :now)
 ORDER BY priority, position
 LIMIT :limit;
@@ -121,19 +170,23 @@ WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.sta
 RETURNING domain, state;
 
 -- name: defer_urls
--- rows: [domain, fingerprint, priority, milliseconds, attempts, reason]. Without a reason the last one stays.
-UPDATE url SET priority = e.value ->> 2, position = :now + (e.value ->> 3), attempts = e.value ->> 4,
+-- rows: [domain, fingerprint, priority, milliseconds, attempts, reason]. Without a reason the last one stays. A suspect
+-- stays a suspect: its priority is one of the same two classes, as often as it has been suspected.
+UPDATE url SET priority = (e.value ->> 2) + max(0, (priority - :retried) / :classes * :classes),
+    position = :now + (e.value ->> 3), attempts = e.value ->> 4,
     reason = CASE WHEN e.value ->> 5 = '' THEN reason ELSE e.value ->> 5 END
 FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0;
 
 -- name: close_leases
 -- rows: [domain, URLs that left pending, requested, milliseconds since the finish, pages, pause, backoff, failures,
--- repeats, answered]. A visit without a request costs no delay. The domain was due when it was claimed, so :now is not early.
+-- repeats, answered]. A visit without a request costs no delay, only the pause. The domain was due when it was claimed,
+-- so :now is not early.
 UPDATE domain SET
     pending     = pending - (e.value ->> 1),
     not_before  = CASE WHEN e.value ->> 2
-                  THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 5) ELSE :now END,
+                  THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 5)
+                  ELSE :now + (e.value ->> 5) END,
     backoff     = e.value ->> 6,
     failures    = e.value ->> 7,
     repeats     = e.value ->> 8,
@@ -153,23 +206,67 @@ RETURNING id, pending, crawl_delay;
 -- domain was excluded. The delay counts from the end of the visit, unless another visit has begun since.
 UPDATE domain SET
     not_before = CASE WHEN e.value ->> 2
-                 THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 4) ELSE :now END,
+                 THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 4)
+                 ELSE :now + (e.value ->> 4) END,
     unsettled  = 0
 FROM json_each(:rows) AS e
-WHERE domain.id = e.value ->> 0 AND domain.token = e.value ->> 1 AND domain.owner IS NULL AND domain.unsettled > 0
+WHERE domain.id = e.value ->> 0 AND domain.token = e.value ->> 1 AND domain.owner IS NULL AND domain.unsettled
 RETURNING id;
 
 -- name: reschedule
--- rows: domains. Sets ready_at to the time at which the first pending URL may be requested; NULL without one.
+-- rows: domains. Sets ready_at to the time at which the first pending URL may be requested; NULL without one, because a
+-- suspect is not for ordinary claims.
 UPDATE domain SET (ready_at, failing) = (
     SELECT max(domain.not_before, CASE WHEN priority >= :retried THEN position ELSE 0 END),
         priority = :held OR {leaves_alone}
     FROM url
-    WHERE url.domain = domain.id AND state = 0 AND NOT domain.capped AND NOT domain.excluded
+    WHERE url.domain = domain.id AND state = 0 AND priority < :suspect AND NOT domain.capped AND NOT domain.excluded
     ORDER BY priority, position
     LIMIT 1)
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
+
+-- name: suspect_urls
+-- rows: [domain, fingerprint, deaths before]. Makes pending URLs suspects that may be tried alone from now on. A death
+-- that is evidence counts once, even if this is repeated, because it names the deaths before it.
+UPDATE url SET position = :now, reason = :reason,
+    priority = CASE
+        WHEN priority < :suspect THEN :suspect
+        WHEN (priority - :suspect) / :classes = e.value ->> 2 THEN priority + :classes
+        ELSE priority END
+FROM json_each(:rows) AS e
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0
+RETURNING domain, fingerprint, url, priority;
+
+-- name: due_suspect
+-- A domain with a suspect that is due. There are few suspects, if any.
+SELECT {due_columns}
+FROM (SELECT domain AS suspected FROM url WHERE {suspected} AND position <= :now)
+CROSS JOIN domain ON domain.id = suspected
+WHERE not_before <= :now AND NOT capped AND NOT excluded
+LIMIT 1;
+
+-- name: suspect_of
+-- The suspect of a leased domain that has waited longest.
+SELECT domain, {url_columns} FROM url
+WHERE domain = :domain AND {suspected} AND position <= :now
+ORDER BY position LIMIT 1;
+
+-- name: reserve_suspects
+-- Keeps ordinary claims away from domains with a suspect that is due.
+UPDATE domain SET ready_at = NULL
+WHERE id IN (SELECT domain FROM url WHERE {suspected} AND position <= :now)
+    AND owner IS NULL AND ready_at IS NOT NULL AND NOT {leaves_alone};
+
+-- name: next_suspect
+-- When a suspect may be tried. Those that a crawl does not wait for count only if they are due until :until.
+SELECT min(due) FROM (
+    SELECT max(position, not_before) AS due,
+        (priority % :classes = 0 OR position <= :now) AND NOT {leaves_alone} AS is_worth_waiting
+    FROM (SELECT domain AS suspected, priority, position FROM url WHERE {suspected})
+    CROSS JOIN domain ON domain.id = suspected
+    WHERE NOT capped AND NOT excluded)
+WHERE is_worth_waiting OR due <= :until;
 
 -- name: insert_requests
 -- Only the location of a page ever changes afterwards.
@@ -198,27 +295,43 @@ SELECT coalesce(max(arrival), 0) FROM url;
 -- name: insert_urls
 -- Known URLs stay as they are. domains_inserted then reads the new ones as a single row: RETURNING would collect them
 -- in a table and return them one by one.
-INSERT INTO url (domain, fingerprint, depth, position, url, priority, hops, assume_https, sitemap_of, seed)
+INSERT INTO url (domain, fingerprint, priority, depth, position, url, hops, assume_https, sitemap_of, seed)
 VALUES (:row)
 ON CONFLICT DO NOTHING;
+
+-- name: foreign_urls
+-- rows: domains. Some of the pending foreign URLs of each.
+SELECT u.domain, u.fingerprint
+FROM json_each(:rows) AS d
+CROSS JOIN url AS u ON u.arrival IN (
+    {foreign_heads});
+
+-- name: adopt_urls
+-- rows: [domain, fingerprint, priority, depth, hops, sitemap_of]. Pending foreign URLs that their own domain names now.
+UPDATE url SET priority = min(priority - :foreign, e.value ->> 2), depth = min(depth, e.value ->> 3),
+    hops = min(hops, e.value ->> 4), sitemap_of = e.value ->> 5
+FROM json_each(:rows) AS e
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0
+    AND url.priority >= :foreign AND url.priority < :retried;
 
 -- name: domains_inserted
 -- The domain of each URL that was inserted after :last, as a JSON array.
 SELECT json_group_array(domain) FROM url WHERE arrival > :last;
 
 -- name: insert_domains
-INSERT INTO domain (id, name, pending, ready_at, failing)
+INSERT INTO domain (id, name, pending, ready_at, failing, address_group)
 VALUES (:row);
 
 -- name: raise_pending
 -- rows: domains with the same number of new URLs, which is usual in a batch. Returns the domains that have a row.
--- The last column says that wake_domains would change nothing, which is true of most: their indexes stay untouched.
+-- The column before the name says that wake_domains would change nothing, which is true of most: their indexes stay untouched.
 UPDATE domain SET pending = pending + :unseen
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value
 RETURNING id, pending, excluded, crawl_delay, repeats,
     (owner IS NULL AND {leaves_alone}) IS failing
-        AND NOT capped AND NOT excluded AND ready_at <= max(:now, not_before);
+        AND NOT capped AND NOT excluded AND ready_at <= max(:now, not_before),
+    name;
 
 -- name: wake_domains
 -- rows: domains. An idle domain is woken, but not before its politeness clock. A domain that only waits for a retry is
@@ -233,10 +346,11 @@ FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
 
 -- fragment: worst_urls
--- The worst URLs of a domain that is over its budget, from the end of its order. Seeds have priority 0, which is never
--- trimmed: there may be any number of them.
+-- The worst URLs of a domain that is over its budget, from the end of its order: foreign ones first. Seeds have priority
+-- 0, which is never trimmed: there may be any number of them. Nor are sitemaps that the domain itself names.
     SELECT arrival FROM url
-    WHERE domain = :domain AND state = 0 AND priority > 0 AND priority < :retried AND depth > 0 AND sitemap_of = ''
+    WHERE domain = :domain AND state = 0 AND priority > 0 AND priority < :retried AND depth > 0
+        AND (sitemap_of = '' OR priority >= :foreign)
         AND fingerprint NOT IN (SELECT value FROM json_each(:exempt))
     ORDER BY priority DESC, position DESC
     LIMIT :excess
@@ -274,6 +388,15 @@ RETURNING id, owner IS NULL AND NOT EXISTS (
 SELECT domain.id FROM json_each(:rows) AS e CROSS JOIN domain ON domain.id = e.value
 WHERE EXISTS (SELECT 1 FROM url WHERE url.domain = domain.id AND is_robots = 0);
 
+-- name: count_addresses
+-- How many domains are addresses of a network, up to a limit. The second condition is that of the index.
+SELECT count(*) FROM (
+    SELECT 1 FROM domain WHERE address_group = :address_group AND address_group <> '' LIMIT :limit);
+
+-- name: domain_names
+-- rows: domains. The names that their rows belong to.
+SELECT domain.id, domain.name FROM json_each(:rows) AS e CROSS JOIN domain ON domain.id = e.value;
+
 -- name: count_wanted_robots
 SELECT count(*) FROM url WHERE domain = :domain AND is_robots = 1 AND state = 0;
 
@@ -293,28 +416,38 @@ CROSS JOIN url ON url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1
 
 -- name: origins
 -- rows: [domain, origin].
-SELECT origin.domain, origin.origin, origin.status, origin.body, origin.crawl_delay, origin.failures,
+SELECT origin.domain, origin.origin, origin.status, t.body, origin.crawl_delay, origin.failures,
     origin.expires_at - :now, :now - origin.fetched_at, origin.source, origin.etag, origin.last_modified, origin.hops,
     origin.waits_for
 FROM json_each(:rows) AS e
-CROSS JOIN origin ON origin.domain = e.value ->> 0 AND origin.origin = e.value ->> 1;
+CROSS JOIN origin ON origin.domain = e.value ->> 0 AND origin.origin = e.value ->> 1
+LEFT JOIN robots_text AS t ON t.name = origin.robots;
 
 -- name: put_origin
-INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at, fetched_at, source, etag,
+INSERT INTO origin (domain, origin, status, robots, crawl_delay, failures, expires_at, fetched_at, source, etag,
     last_modified, hops, waits_for)
-VALUES (:domain, :origin, :status, :body, :crawl_delay, :failures, :now + :valid_for, :now, :source, :etag,
+VALUES (:domain, :origin, :status, :robots, :crawl_delay, :failures, :now + :valid_for, :now, :source, :etag,
     :last_modified, :hops, :waits_for)
 ON CONFLICT (domain, origin) DO UPDATE SET
-    status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
+    status = excluded.status, robots = excluded.robots, crawl_delay = excluded.crawl_delay,
     failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
     source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified, hops = excluded.hops,
     waits_for = excluded.waits_for;
 
 -- name: save_robots_text
-INSERT INTO robots_text (hash, body) VALUES (:hash, :body) ON CONFLICT DO NOTHING;
+-- A known text costs nothing. A new one is kept while its domain has room for it.
+INSERT INTO robots_text (name, domain, at, body)
+SELECT :name, :domain, :now, :body
+WHERE length(:body) + (
+    SELECT coalesce(sum(length(body)), 0) FROM robots_text WHERE domain = :domain AND at > :since) <= :most
+ON CONFLICT DO NOTHING;
+
+-- name: kept_robots_texts
+-- rows: names.
+SELECT t.name FROM json_each(:rows) AS e CROSS JOIN robots_text AS t ON t.name = e.value;
 
 -- name: robots_text
-SELECT body FROM robots_text WHERE hash = :hash;
+SELECT body FROM robots_text WHERE name = :name;
 
 -- name: longest_crawl_delay
 SELECT coalesce(max(crawl_delay), 0) FROM origin WHERE domain = :domain;
@@ -338,8 +471,8 @@ ON CONFLICT (name) DO UPDATE SET value = value + excluded.value;
 UPDATE process SET seen = :now WHERE id = :process;
 
 -- name: note_alive
-UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_flight = :in_flight, paused = :paused,
-    has_left = :has_left
+UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_flight = :in_flight, at_once = :at_once,
+    held_by = :held_by, paused = :paused, has_left = :has_left
 WHERE id = :process;
 
 -- name: next_due
@@ -353,13 +486,18 @@ ORDER BY ready_at LIMIT 1;
 SELECT ready_at FROM domain WHERE ready_at <= :until AND failing = 1 ORDER BY ready_at DESC LIMIT 1;
 
 -- name: responding
--- How many of the next domains responded to their last visit.
-SELECT count(*) FROM (
-    SELECT answered, failures FROM domain
+-- Those of the next domains that responded to their last visit.
+SELECT id FROM (
+    SELECT id, answered, failures FROM domain
     WHERE ready_at IS NOT NULL
     ORDER BY ready_at
     LIMIT :limit)
 WHERE answered AND failures = 0;
+
+-- name: responding_due
+-- How many domains are due until :until that responded to their last visit, up to a limit.
+SELECT count(*) FROM (
+    SELECT 1 FROM domain WHERE answered = 1 AND failures = 0 AND ready_at <= :until LIMIT :limit);
 
 -- name: failing_domains
 -- The domains that a crawl does not wait for, each with the error of its last request.
@@ -394,6 +532,10 @@ WHERE domain.id = e.value ->> 0 AND domain.token = e.value ->> 1;
 UPDATE process SET has_left = 1, pages_per_s = 0, in_flight = 0
 FROM json_each(:rows) AS e
 WHERE process.id = e.value AND has_left = 0;
+
+-- name: ended_uncleanly
+-- Whether a process has ended without a word.
+SELECT 1 FROM process WHERE has_left = 0 LIMIT 1;
 
 -- name: other_processes
 SELECT id FROM process WHERE id <> :process;
@@ -469,11 +611,11 @@ ORDER BY u.domain, u.fingerprint LIMIT :limit;
 
 -- name: retry_urls
 -- rows: [domain, fingerprint, position]. URLs in this state become pending and come first, like seeds. Of pending URLs,
--- only those that wait for a retry change.
+-- only those that wait for a retry change, and no suspects.
 UPDATE url SET state = 0, reason = '', visit = NULL, attempts = 0, priority = 0, position = e.value ->> 2
 FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = :state
-    AND (url.state <> 0 OR url.priority >= :retried)
+    AND (url.state <> 0 OR url.priority >= :retried AND url.priority < :suspect)
 RETURNING domain;
 
 -- name: retry_domains
@@ -563,7 +705,8 @@ FROM run AS r LEFT JOIN process AS p ON p.run = r.id
 GROUP BY r.id ORDER BY r.id;
 
 -- name: participants
-SELECT id, pid, has_left, paused, pages, pages_per_s, in_flight, (:now - started) / 1000.0, (:now - seen) / 1000.0
+SELECT id, pid, has_left, paused, pages, pages_per_s, in_flight, at_once, held_by, (:now - started) / 1000.0,
+    (:now - seen) / 1000.0
 FROM process ORDER BY id;
 
 -- name: begin_run
@@ -580,6 +723,10 @@ SELECT value FROM meta WHERE key = :key;
 
 -- name: set_meta
 INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: keep_secret
+-- The first one stays.
+INSERT INTO meta (key, value) VALUES ('secret', :secret) ON CONFLICT DO NOTHING;
 
 -- name: has_table
 SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name;

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rove.errors import FrontierError, UsageError
-from rove.humanize import size_text
+from rove.notation.humanize import size_text
 
 LOG_SUFFIX = "-wal"
 COPY_ATTEMPTS = 5

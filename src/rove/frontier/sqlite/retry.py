@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rove.frontier.counters import count_active, count_retried
-from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.priority import RETRIED, SUSPECT, URLS_PER_ADD
 from rove.frontier.retries import KnownUrl
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase
@@ -28,7 +28,9 @@ def retry_urls(database: SqliteDatabase, urls: Sequence[KnownUrl], retry: int, *
     for number, url in enumerate(urls):
         rows.setdefault(url.state, []).append((*url.key, first + number))
     retried = {
-        state: Counter(row[0] for row in database.batch("retry_urls", part, state=state, retried=RETRIED))
+        state: Counter(
+            row[0] for row in database.batch("retry_urls", part, state=state, retried=RETRIED, suspect=SUSPECT)
+        )
         for state, part in rows.items()
     }
     changes: Counter[str] = Counter()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rove.frontier.priority import ALONE, HELD, RETRIED
+from rove.frontier.priority import ALONE, HELD, RETRIED, SUSPECT
 from rove.frontier.sqlite.database import SqliteDatabase
 
 
 def reschedule(database: SqliteDatabase, domains: list[int]) -> None:
     """Recompute when domains are due, from their first pending URL."""
-    database.batch("reschedule", domains, retried=RETRIED, held=HELD, **ALONE)
+    database.batch("reschedule", domains, retried=RETRIED, held=HELD, suspect=SUSPECT, **ALONE)
 
 
 def lift_caps(database: SqliteDatabase, epoch: int) -> None:

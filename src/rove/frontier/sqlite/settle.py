@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rove.frontier.counters import count_closed, count_leases, count_requests, count_settled
+from rove.frontier.priority import CLASSES, RETRIED
 from rove.frontier.records import LostVisit, Policy
 from rove.frontier.rows.contents import content_rows
 from rove.frontier.rows.origins import lost_robots_texts
@@ -27,7 +28,7 @@ def settle(database: SqliteDatabase, visits: Sequence[VisitResult], *, policy: P
     late = [visit for visit in visits if visit.lease.token not in current]
     changes: Counter[str] = Counter()
     settled = settle_urls(database, settled_rows(valid), changes)
-    database.batch("defer_urls", deferred_rows(valid), now=now)
+    database.batch("defer_urls", deferred_rows(valid), now=now, retried=RETRIED, classes=CLASSES)
     closing = closing_rows(valid, settled)
     crawl_delays = close_leases(database, closing, changes, policy=policy, now=now)
     ended = database.batch("end_late", late_rows(late), now=now, delay=policy.delay_ms)
@@ -62,14 +63,11 @@ def close_leases(
     return count_closed(closed, closing, changes)
 
 
-def record_lost(database: SqliteDatabase, visits: Sequence[LostVisit]) -> None:
-    """Enter the requests of lost visits into the ledger, and respect the delays that the responses asked for."""
-    changes: Counter[str] = Counter()
+def record_lost(database: SqliteDatabase, visits: Sequence[LostVisit], changes: Counter[str], *, now: int) -> None:
+    """Enter the requests of lost visits into the ledger."""
     rows = [request_values(row) for visit in visits for row in visit.rows]
     _insert_requests(database, rows, changes)
-    save_robots_texts(database, lost_robots_texts(visits))
-    database.batch("postpone", [[v.domain, v.visit, v.earliest] for v in visits if v.earliest])
-    add_counters(database, changes)
+    save_robots_texts(database, lost_robots_texts(visits), now=now)
 
 
 def _insert_requests(database: SqliteDatabase, rows: list[list[Any]], changes: Counter[str]) -> None:

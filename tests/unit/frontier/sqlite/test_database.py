@@ -11,7 +11,8 @@ import pytest
 
 from rove.errors import DiskFull, FrontierError, UsageError
 from rove.frontier.schema import Schema
-from rove.frontier.sqlite.database import SqliteDatabase, check_version, mapped
+from rove.frontier.sqlite.database import SqliteDatabase, check_version
+from rove.frontier.sqlite.errors import mapped
 from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
 
 NEWEST = Schema.of("sqlite").newest

@@ -22,6 +22,8 @@ CREATE TABLE process (
     pages       INTEGER NOT NULL DEFAULT 0,
     pages_per_s REAL    NOT NULL DEFAULT 0,
     in_flight   INTEGER NOT NULL DEFAULT 0,
+    at_once     INTEGER NOT NULL DEFAULT 0,
+    held_by     TEXT    NOT NULL DEFAULT '',
     has_left    INTEGER NOT NULL DEFAULT 0,
     paused      INTEGER NOT NULL DEFAULT 0
 );
@@ -47,7 +49,7 @@ CREATE TABLE domain (
     pending     INTEGER NOT NULL DEFAULT 0,
     token       INTEGER NOT NULL DEFAULT 0,     -- fencing: the last visit that was leased
     owner       INTEGER,                        -- the process that holds the lease
-    unsettled   INTEGER NOT NULL DEFAULT 0,     -- claims since the last settle
+    unsettled   INTEGER NOT NULL DEFAULT 0,     -- the last lease was not settled yet
     failing     INTEGER,                        -- every pending URL waits for an origin that keeps failing
     pages       INTEGER NOT NULL DEFAULT 0,     -- pages stored in limits epoch `pages_epoch`
     pages_epoch INTEGER NOT NULL DEFAULT 0,
@@ -57,11 +59,15 @@ CREATE TABLE domain (
     backoff     INTEGER NOT NULL DEFAULT 0,     -- delay after 429 and 503 responses
     failures    INTEGER NOT NULL DEFAULT 0,     -- consecutive visits without a response
     repeats     INTEGER NOT NULL DEFAULT 0,     -- share of its latest pages that repeated a text, per mille
-    answered    INTEGER NOT NULL DEFAULT 0      -- it has responded at least once
+    answered    INTEGER NOT NULL DEFAULT 0,     -- it has responded at least once
+    leases      INTEGER NOT NULL DEFAULT 0,     -- how often it was leased; decides whose URLs come first
+    address_group TEXT  NOT NULL DEFAULT ''     -- the network of an address; '' for a name
 );
 CREATE UNIQUE INDEX domain_key ON domain (id);
 CREATE INDEX domain_due ON domain (ready_at, failing) WHERE ready_at IS NOT NULL;
 CREATE INDEX domain_fresh ON domain (ready_at) WHERE token = 0 AND ready_at IS NOT NULL;
+CREATE INDEX domain_responding ON domain (ready_at) WHERE answered = 1 AND failures = 0 AND ready_at IS NOT NULL;
+CREATE INDEX domain_group ON domain (address_group) WHERE address_group <> '';
 CREATE INDEX domain_leased ON domain (owner, ready_at) WHERE owner IS NOT NULL;
 CREATE INDEX domain_capped ON domain (capped) WHERE capped = 1;
 
@@ -72,7 +78,7 @@ CREATE TABLE url (
     fingerprint  INTEGER NOT NULL,
     url          TEXT    NOT NULL,
     state        INTEGER NOT NULL DEFAULT 0,    -- model.urls.UrlState
-    priority     INTEGER NOT NULL,              -- the depth, or one of the two classes of deferred URLs
+    priority     INTEGER NOT NULL,              -- the depth, more if it is foreign, or a class of deferred URLs
     position     INTEGER NOT NULL,              -- order of arrival; for a deferred URL, when it is due
     depth        INTEGER NOT NULL,
     hops         INTEGER NOT NULL DEFAULT 0,
@@ -90,12 +96,14 @@ CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
 CREATE INDEX url_seed ON url (seed) WHERE seed IS NOT NULL;
 -- URLs that failed, and pending ones that wait for a retry: what `rove retry` looks for. The number is priority.RETRIED.
 CREATE INDEX url_troubled ON url (domain, fingerprint) WHERE state = 3 OR state = 0 AND priority >= 1048576;
+-- URLs that a process was reading when it died: few, if any. The number is priority.SUSPECT.
+CREATE INDEX url_suspect ON url (domain, position) WHERE state = 0 AND priority >= 1048578;
 
 CREATE TABLE origin (
     domain        INTEGER NOT NULL,
     origin        TEXT    NOT NULL,
     status        TEXT    NOT NULL,             -- model.visits.RobotsStatus
-    body          BLOB    NOT NULL,             -- zlib
+    robots        TEXT    NOT NULL,             -- the name of its text; '' without one
     crawl_delay   INTEGER NOT NULL,
     failures      INTEGER NOT NULL,
     expires_at    INTEGER NOT NULL,
@@ -108,11 +116,15 @@ CREATE TABLE origin (
     PRIMARY KEY (domain, origin)
 ) WITHOUT ROWID;
 
--- Every robots.txt that was ever obeyed, once. The audit checks the ledger against it.
+-- The text of every robots.txt that was ever obeyed, once. The audit checks the ledger against it. The columns `domain`
+-- and `at` limit what one domain may store.
 CREATE TABLE robots_text (
-    hash INTEGER PRIMARY KEY,
-    body BLOB NOT NULL                          -- zlib
+    name   TEXT    PRIMARY KEY,                 -- model.text_hash.robots_name
+    domain INTEGER NOT NULL,                    -- the first domain that had it
+    at     INTEGER NOT NULL,
+    body   BLOB    NOT NULL                     -- zlib
 );
+CREATE INDEX robots_text_of_domain ON robots_text (domain, at);
 
 -- The ledger: one row per request. The columns are listed in rows/requests.py.
 CREATE TABLE request (
@@ -129,6 +141,7 @@ CREATE TABLE request (
     size         INTEGER NOT NULL,
     truncated    INTEGER NOT NULL,
     content_hash INTEGER,
+    robots       TEXT    NOT NULL DEFAULT '',   -- the name of the robots.txt in force after a request for it
     target       TEXT    NOT NULL,
     title        TEXT    NOT NULL,
     text_file    TEXT,

@@ -1,0 +1,1 @@
+"""How figures, times and foreign text are written and read: for people, for logs and for programs."""

@@ -1,0 +1,45 @@
+"""What rove answers to a command line that it cannot use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rove.__main__ import run
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("crwal", "there is no command 'crwal'; did you mean 'rove crawl'? (see rove --help)"),
+        ("stauts", "there is no command 'stauts'; did you mean 'rove status'? (see rove --help)"),
+        ("page", "there is no command 'page'; did you mean 'rove pages'? (see rove --help)"),
+        ("frobnicate", "there is no command 'frobnicate' (see rove --help)"),
+        ("crawl --max-pages 10k", "'10k' is not a whole number from 1 to 1,000,000,000"),
+        ("crawl --max-pages 0", "'0' is not a whole number from 1 to 1,000,000,000"),
+        ("crawl --max-links x", "'x' is not a whole number from 0 to 50,000"),
+        ("crawl --concurrency 0", "'0' is neither 'auto' nor a whole number of at least 1"),
+        ("crawl --per-ip-rate fast", "'fast' is not a number of at least 0"),
+        ("stop --timeout 0", "'0' is not a number above 0"),
+        ("crawl --delay none", "'none' means nothing here; to lift what the crawl remembers, write 'default'"),
+        ("crawl --max-links none", "'none' means nothing here; to lift what the crawl remembers, write 'default'"),
+        ("crawl --max-depth default", "'default' means nothing here; to lift what the crawl remembers, write 'none'"),
+        ("crawl --horizon off", "'off' means nothing here; to lift what the crawl remembers, write 'none'"),
+    ],
+)
+def test_the_answer_says_what_is_wrong(words: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words.split()) == 2
+    said = capsys.readouterr().err
+    assert answer in said and said.count("\n") == 1, said
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("words", ["--help", "--version", "crawl --help", "status -h"])
+def test_a_help_text_that_cannot_be_written_is_one_sentence(words: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "rove", *words.split()]
+        said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (said.returncode, said.stderr) == (1, "rove: the output cannot be written: No space left on device\n")
