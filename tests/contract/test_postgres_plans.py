@@ -99,7 +99,7 @@ USED = {
     "include_domains": ["domain_pkey: id"],
     "reschedule": ["url_pending: domain", "domain_pkey: id"],
     "postpone": ["domain_pkey: id"],
-    "pending_after": ["url_pending: domain, priority, position"],
+    "pending_from": ["url_pending: domain, priority, position"],
     "blocked_after": ["url_pkey: domain, fingerprint"],
     "reopen_urls": ["url_pkey: domain, fingerprint"],
     "add_to_pending": ["domain_pkey: id"],
@@ -341,7 +341,7 @@ def test_a_claim_reads_its_index_between_the_bound_and_now(
 @pytest.mark.parametrize("state", STATES)
 def test_the_head_of_a_domain_is_read_in_order_below_a_limit(plans: dict[tuple[str, str], Node], state: str) -> None:
     """A domain of a million URLs costs no more than one of ten."""
-    names = ("head_urls", "close_leases", "reschedule", "pending_after", "foreign_urls", "trim", "lower_pending")
+    names = ("head_urls", "close_leases", "reschedule", "pending_from", "foreign_urls", "trim", "lower_pending")
     for name in names:
         plan = plans[state, name]
         limited = [

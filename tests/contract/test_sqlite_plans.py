@@ -90,7 +90,7 @@ def _is_scan(step: str) -> bool:
         ("cut_leases", "domain_leased"),
         ("count_leased", "domain_leased"),
         ("count_ready", "domain_due"),
-        ("pending_after", "url_pending"),
+        ("pending_from", "url_pending"),
         ("trim", "url_pending"),
         ("foreign_urls", "url_pending"),
         ("count_worst", "url_pending"),

@@ -20,7 +20,7 @@ class UrlSlices(Protocol):
     """The URLs of a domain in one database, read and changed in slices."""
 
     async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
-        """Return the rows of pending_after or blocked_after."""
+        """Return the rows of pending_from or blocked_after."""
 
     async def settle(
         self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
@@ -44,16 +44,21 @@ class BulkSettling:
     ) -> int:
         """Settle the pending URLs of a domain that match; return their number."""
         priority, position, settled = _FIRST, _LOWEST, 0
+        read_there: set[int] = set()  # several URLs may have the last position, because it may be the time of a retry
         while True:
+            limit = self._limit + len(read_there)
             rows = await self._slices.fetch(
-                "pending_after", domain=domain, priority=priority, position=position, limit=self._limit
+                "pending_from", domain=domain, priority=priority, position=position, limit=limit
             )
-            matches = [fingerprint for fingerprint, url, _, _ in rows if matching(url)]
+            matches = [row[0] for row in rows if row[0] not in read_there and matching(row[1])]
             if matches:
                 settled += await self._slices.settle(domain, matches, state, reason, after)
-            if len(rows) < self._limit:
+            if len(rows) < limit:
                 return settled
-            _, _, priority, position = rows[-1]
+            if rows[-1][2:] != (priority, position):
+                read_there.clear()
+                _, _, priority, position = rows[-1]
+            read_there.update(row[0] for row in rows if row[2:] == (priority, position))
 
     async def withdraw_all(self, domains: Iterable[int], state: UrlState, reason: str) -> int:
         """Settle all pending URLs of domains; return their number."""

@@ -678,10 +678,13 @@ LIMIT :limit::bigint;
 -- Of the leases of dead processes only the delay remains, counted from now. One more, because the clock is truncated.
 -- The rows that `postpone` changes next are locked with them, so that all locks are taken in the order of ids.
 WITH {clock}, lost AS MATERIALIZED (
-    SELECT id, owner FROM domain
-    WHERE owner = ANY (:processes::bigint[]) OR id = ANY (:domains::bigint[])
-    ORDER BY id
-    FOR NO KEY UPDATE
+    SELECT d.id, d.owner FROM (
+        SELECT id FROM domain WHERE owner = ANY (:processes::bigint[])
+        UNION
+        SELECT unnest(:domains::bigint[])
+    ) AS e JOIN domain AS d ON d.id = e.id
+    ORDER BY d.id
+    FOR NO KEY UPDATE OF d
 )
 UPDATE domain AS d SET
     ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + 1 + {full_delay}) END,
@@ -761,10 +764,10 @@ UPDATE domain AS d SET
 FROM head AS h
 WHERE d.id = h.id;
 
--- name: pending_after
--- All pending URLs of a domain, due or not, after a position in its order.
+-- name: pending_from
+-- All pending URLs of a domain, due or not, from a position in its order on.
 SELECT fingerprint, url, priority, position FROM url
-WHERE domain = :domain::bigint AND state = 0 AND (priority, position) > (:priority::integer, :position::bigint)
+WHERE domain = :domain::bigint AND state = 0 AND (priority, position) >= (:priority::integer, :position::bigint)
 ORDER BY priority, position
 LIMIT :limit::bigint;
 

@@ -557,10 +557,10 @@ UPDATE domain SET excluded = 0 WHERE id = :id;
 -- name: domain_state
 SELECT pending, excluded, token FROM domain WHERE id = :id;
 
--- name: pending_after
--- All pending URLs of a domain, due or not, after a position in its order.
+-- name: pending_from
+-- All pending URLs of a domain, due or not, from a position in its order on.
 SELECT fingerprint, url, priority, position FROM url
-WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position)
+WHERE domain = :domain AND state = 0 AND (priority, position) >= (:priority, :position)
 ORDER BY priority, position
 LIMIT :limit;
 
