@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
+from isal import isal_zlib
+
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WBITS = 31
 """Tells zlib to expect a gzip header."""
@@ -21,13 +23,16 @@ def gunzip(data: bytes, *, limit: int, step: int) -> Iterator[bytes]:
     left = limit + 1
     position = 0
     for _ in range(MAX_MEMBERS):
-        member = zlib.decompressobj(GZIP_WBITS)
+        member = isal_zlib.decompressobj(GZIP_WBITS)
         while not member.eof:
             compressed = data[position : position + step]
             if not compressed:
                 raise EOFError("the last member is cut off")
             position += len(compressed)
-            piece = member.decompress(compressed, left)
+            try:
+                piece = member.decompress(compressed, left)
+            except isal_zlib.error as error:
+                raise zlib.error(str(error)) from None
             yield piece
             left -= len(piece)
             if left == 0:
