@@ -30,7 +30,7 @@ from rove.model.marks import Mark
 from rove.parse.charset import decode
 from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.links import followed, refresh_target, resolve
-from rove.parse.shells import LONGEST_SHELL, data_texts, is_shell
+from rove.parse.shells import LONGEST_SHELL, data_texts, may_be_shell
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 from rove.parse.whatwg import Element, Tree, parse
 from rove.policy.challenges import LONGEST_WALL, is_challenge_page
@@ -102,14 +102,18 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
         gathered.hrefs += _gather(unframed, len(text)).hrefs
     directives = read_headers(page.robots_tags, now=page.now)
     directives |= read_metas(gathered.robots, now=page.now)
+    hidden = tree.take_hidden()
+    is_empty = may_be_shell(tree, hidden)
     texts = tree.take_texts(keep_lines)
-    if texts is None:
-        texts = (unframed and unframed.take_texts(keep_lines)) or []
+    if texts is None and unframed is not None:
+        unframed.take_hidden()
+        texts = unframed.take_texts(keep_lines)
+    texts = texts or []
     utf8 = tidy(BREAK.join(texts))
     is_challenged = len(utf8) < LONGEST_WALL and is_challenge_page(text)
-    shell = len(utf8) < 4 * LONGEST_SHELL and len(utf8.decode()) < LONGEST_SHELL and is_shell(text)
+    shell = is_empty and len(utf8) < 4 * LONGEST_SHELL and len(utf8.decode()) < LONGEST_SHELL
     if shell:
-        utf8 = tidy(BREAK.join(dict.fromkeys([*texts, *data_texts(text)])))
+        utf8 = tidy(BREAK.join(dict.fromkeys([*texts, *data_texts(tree, hidden)])))
     utf8, text_is_cut = _cut(utf8, page.max_text)
     links: tuple[CrawlUrl, ...] = ()
     links_are_cut = False

@@ -23,7 +23,7 @@ import turbohtml.detect  # registers the decoders
 from turbohtml import Document, Element, Namespace, ProcessingInstruction, Text
 from turbohtml.clean import strip_comments_node
 
-__all__ = ["Element", "Tree", "decode_as", "parse"]
+__all__ = ["Element", "Namespace", "Tree", "decode_as", "parse"]
 
 MAX_TAGS: Final = 60_000
 """Several times as many as long pages have."""
@@ -165,18 +165,38 @@ class Tree:
 
     def unframed(self) -> Tree | None:
         """Return the page that is meant for browsers without frames, or None if there is none."""
-        text = "".join(noframes.text for noframes in self._document.iter_elements("noframes"))
+        text = "".join(noframes.text for noframes in self.elements("noframes") if noframes.namespace is Namespace.HTML)
         return parse(text) if text else None
+
+    def take_hidden(self) -> list[Element]:
+        """Remove what is not shown from <body>, and return it in its order, nested elements included."""
+        body = self._body()
+        if body is None:
+            return []
+        hidden = body.select(_NOT_SHOWN)
+        for element in hidden:
+            element.decompose()
+        return hidden
+
+    def has_text(self, length: int) -> bool:
+        """Whether the texts in <body> have this many characters, without white space around them."""
+        body = self._body()
+        if body is not None:
+            for string in body.strings:
+                length -= len(string.strip())
+                if length <= 0:
+                    return True
+        return False
 
     def take_texts(self, keep_lines: Callable[[str], str]) -> list[str] | None:
         """Return the visible texts of <body>, one for each line; None if the page consists of frames.
 
-        Preformatted texts are passed through `keep_lines`. The tree loses everything else, so use it last.
+        Preformatted texts are passed through `keep_lines`. Call take_hidden() before. The tree loses everything else, so
+        use it last.
         """
-        body = next(self._document.iter_elements("body"), None)
+        body = self._body()
         if body is None:
             return None
-        body.remove(_NOT_SHOWN)
         strip_comments_node(body)
         if self._has_instructions:
             for node in list(body.descendants):
@@ -190,6 +210,9 @@ class Tree:
         body.normalize()
         self._keep_lines_of(body, keep_lines)
         return list(body.strings)
+
+    def _body(self) -> Element | None:
+        return next(self._document.iter_elements("body"), None)
 
     @staticmethod
     def _keep_lines_of(body: Element, keep_lines: Callable[[str], str]) -> None:
