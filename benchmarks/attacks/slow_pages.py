@@ -20,6 +20,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
@@ -84,11 +85,12 @@ CONTROLS = [chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA1))]
 SPECIAL = ["\xad", "\u200b", "\u0e01\u200b", "\u200b\u0e01", "\u2028", "\u2060", "\ufeff", "\ufdd0", "\ufffd", "\ufffe",
     "\u3000", "\u1680", "\u0130", "\u00df", "é", "日", "\U0001f600", "e\u0301", "\u202e", "\u200d"]  # fmt: skip
 ENCODINGS = """
-big5 euc-jp euc-kr gb18030 gbk ibm866 iso-2022-jp iso-8859-1 iso-8859-8-i koi8-r macintosh replacement shift_jis utf-16be
-utf-16le utf-8 windows-1252 windows-1255 windows-874 x-user-defined
+big5 euc-jp euc-kr gb18030 gbk ibm866 iso-2022-jp iso-8859-1 iso-8859-8-i koi8-r macintosh replacement shift_jis
+utf-16be utf-16le utf-8 windows-1252 windows-1255 windows-874 x-user-defined
 """.split()  # noqa: SIM905
 LATE = ("<meta charset=#>", "<meta charset=x>", "<meta charset>", "<meta a=b c=d charset=x>", "<meta ", "<meta '",
-    '<meta ""', "<meta x", "<meta x ", "<!---->", "<!--", "<!-- <meta charset=x> -->", "charset", "<meta content=charset>",
+    '<meta ""', "<meta x", "<meta x ", "<!---->", "<!--", "<!-- <meta charset=x> -->", "charset",
+    "<meta content=charset>",
     "<meta http-equiv=content-type content=charset=x>")  # fmt: skip
 
 
@@ -107,6 +109,11 @@ def _filled(unit: bytes, before: bytes = b"", after: bytes = b"") -> Callable[[i
         return before + middle[: max(left, 0)] + after
 
     return page
+
+
+def _repeated(unit: bytes, before: bytes, after: bytes, size: int) -> bytes:
+    left = max(size - len(before) - len(after), 0)
+    return before + unit * (left // len(unit)) + after
 
 
 def _spaced(text: str) -> str:
@@ -151,14 +158,14 @@ def entities() -> Iterator[Shape]:
     for number in ("#0;", "#x80;", "#xD800;", "#x110000;", "#128;", "#x1F600;", "#10;", "#13;", "#32;", "#160;"):
         reference = f"&{number}".encode()
         for name, (before, after) in CONTEXTS.items():
-            page = lambda size, a=before, r=reference, b=after: a.encode() + r * (size // len(r)) + b.encode()
-            yield Shape(f"{name}: {reference.decode()}", page)
+            yield Shape(f"{name}: {reference.decode()}", partial(_repeated, reference, before.encode(), after.encode()))
 
 
 def encodings() -> Iterator[Shape]:
     """Every byte and some sequences, in every kind of encoding and in none, as text and in links."""
     bytes_of = [bytes([code]) for code in (*range(0x20), *range(0x7F, 0x100))]
-    some = [b"\x1b$B", b"\x1b(B", b"\x1b$B!!\x1b(B", b"\x810\x810", b"\xe3\x80", b"\xf0\x9f\x98", b"\xd8\0", b"\xdc\0",
+    some = [b"\x1b$B", b"\x1b(B", b"\x1b$B!!\x1b(B", b"\x810\x810", b"\xe3\x80", b"\xf0\x9f\x98", b"\xd8\0",
+        b"\xdc\0",
         b"\0\xd8", b"a\x81", b"\x81a", b"\xff<", b"<\0p\0>\0", b"\0<\0p\0>", b"\x81\xa0", b"\x81 ", b"\x81\n"]  # fmt: skip
     for encoding in (*ENCODINGS, None):
         kind = f"text/html; charset={encoding}" if encoding else None
@@ -183,7 +190,8 @@ def late() -> Iterator[Shape]:
 
 def links() -> Iterator[Shape]:
     """Links of every form."""
-    hrefs = ("#", "/#", "?#", "//h#.example", "//h#.example/", "http://#", "http://a#.b#.example/x?y=#", "../#", "a/../#",
+    hrefs = ("#", "/#", "?#", "//h#.example", "//h#.example/", "http://#", "http://a#.b#.example/x?y=#", "../#",
+        "a/../#",
         "%41#", "é#", "//é#.example", "//xn--#", "?a=#&b=#&sid=#", "http:#", "x:#", "javascript:#", "/#" + "/a" * 50,
         "?" + "a=#&" * 30, "//[::#]", "//#.#.#.#", "//a#:80", "//u@h#", "/#?" + "é" * 20, "//" + "a#." * 20 + "example",
         "/" + "%zz#" * 20, "/#\t", " #", "/#%00", "//h#.co.uk", "//h#.example:99999", "\\\\h#.example\\x",
@@ -288,7 +296,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--mib", type=float, default=2)
-    parser.add_argument("--step", type=int, default=1, help="take every n-th shape")
+    parser.add_argument("--step", type=int, default=1, help="take every n-th shape of each kind")
     options = parser.parse_args()
     size = int(options.mib * (1 << 20))
     seconds_allowed, mib_allowed = MOST_SECONDS * max(1, options.mib / 2), MOST_MIB * max(1, options.mib / 2)

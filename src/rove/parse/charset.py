@@ -85,9 +85,10 @@ def _declared_by_meta(head: bytes) -> str | None:
 
 def _declared_late(body: bytes) -> str | None:
     """Return what _declared_by_meta() does for a whole page, but give up on pages that would take long."""
-    at, metas = 0, 0
+    at, start, metas = 0, -1, 0
     for _ in range(_LATE_STEPS if b"charset" in body else 0):
-        start = body.find(b"<meta", at)
+        if start < at:  # otherwise the same part would be searched after each comment
+            start = body.find(b"<meta", at)
         if start < 0:
             return None
         comment = body.find(b"<!--", at, start)

@@ -34,7 +34,7 @@ def may_be_shell(tree: Tree, hidden: Iterable[Element]) -> bool:
 
     `hidden` is what the tree has lost by take_hidden().
     """
-    if tree.has_text(4 * LONGEST_SHELL):
+    if tree.has_text(3 * LONGEST_SHELL):
         return False
     # They may be nested, so that each has the text of the next ones.
     if any(not root.text.strip() for root in tree.select(_ROOTS)[:_MAX_ROOTS]):
@@ -49,9 +49,7 @@ def data_texts(tree: Tree, hidden: Iterable[Element]) -> list[str]:
         return []
     # A string may be plain text or HTML.
     pieces = (string if "</" in string or "<p>" in string or "<br" in string else escape(string) for string in strings)
-    data = parse("<p>" + "<p>".join(pieces))
-    data.take_hidden()
-    return data.take_texts(lambda text: text) or []
+    return parse("<p>" + "<p>".join(pieces)).take_texts(lambda text: text) or []
 
 
 def _named(name: str, tree: Tree, hidden: Iterable[Element]) -> Iterator[Element]:

@@ -140,11 +140,12 @@ def _most_open(text: str) -> int:
 class Tree:
     """A parsed page."""
 
-    __slots__ = ("_document", "_has_instructions", "is_cut")
+    __slots__ = ("_document", "_has_instructions", "_is_bare", "is_cut")
 
     def __init__(self, document: Document, *, has_instructions: bool, is_cut: bool) -> None:
         self._document = document
         self._has_instructions = has_instructions
+        self._is_bare = False
         self.is_cut = is_cut
         """The page had too many tags."""
 
@@ -163,16 +164,12 @@ class Tree:
                 return title.text
         return ""
 
-    def unframed(self) -> Tree | None:
-        """Return the page that is meant for browsers without frames, or None if there is none."""
-        text = "".join(noframes.text for noframes in self.elements("noframes") if noframes.namespace is Namespace.HTML)
-        return parse(text) if text else None
-
     def take_hidden(self) -> list[Element]:
         """Remove what is not shown from <body>, and return it in its order, nested elements included."""
         body = self._body()
         if body is None:
             return []
+        self._is_bare = True
         hidden = body.select(_NOT_SHOWN)
         for element in hidden:
             element.decompose()
@@ -191,12 +188,13 @@ class Tree:
     def take_texts(self, keep_lines: Callable[[str], str]) -> list[str] | None:
         """Return the visible texts of <body>, one for each line; None if the page consists of frames.
 
-        Preformatted texts are passed through `keep_lines`. Call take_hidden() before. The tree loses everything else, so
-        use it last.
+        Preformatted texts are passed through `keep_lines`. The tree loses everything else, so use it last.
         """
         body = self._body()
         if body is None:
             return None
+        if not self._is_bare:
+            body.remove(_NOT_SHOWN)
         strip_comments_node(body)
         if self._has_instructions:
             for node in list(body.descendants):

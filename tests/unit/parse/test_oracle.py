@@ -33,15 +33,13 @@ class Seen(NamedTuple):
 
 def by_rove(html: str) -> Seen:
     tree = parse(html)
-    seen = Seen(
+    return Seen(
         title=tree.title().strip(),
         hrefs=[href for a in tree.elements("a", "area") if (href := a.attr("href"))],
         base=next((base.attr("href") for base in tree.elements("base")), None),
         metas=[content for meta in tree.elements("meta") if (content := meta.attr("content"))],
-        words="",
+        words="".join("".join(tree.take_texts(lambda text: text) or []).split()),
     )
-    tree.take_hidden()
-    return seen._replace(words="".join("".join(tree.take_texts(lambda text: text) or []).split()))
 
 
 def by_lexbor(html: str) -> Seen:
