@@ -164,16 +164,17 @@ def entities() -> Iterator[Shape]:
 def encodings() -> Iterator[Shape]:
     """Every byte and some sequences, in every kind of encoding and in none, as text and in links."""
     bytes_of = [bytes([code]) for code in (*range(0x20), *range(0x7F, 0x100))]
-    some = [b"\x1b$B", b"\x1b(B", b"\x1b$B!!\x1b(B", b"\x810\x810", b"\xe3\x80", b"\xf0\x9f\x98", b"\xd8\0",
-        b"\xdc\0",
-        b"\0\xd8", b"a\x81", b"\x81a", b"\xff<", b"<\0p\0>\0", b"\0<\0p\0>", b"\x81\xa0", b"\x81 ", b"\x81\n"]  # fmt: skip
+    some = [
+        *(b"\x1b$B", b"\x1b(B", b"\x1b$B!!\x1b(B", b"\x810\x810", b"\xe3\x80", b"\xf0\x9f\x98", b"\xd8\0", b"\xdc\0"),
+        *(b"\0\xd8", b"a\x81", b"\x81a", b"\xff<", b"<\0p\0>\0", b"\0<\0p\0>", b"\x81\xa0", b"\x81 ", b"\x81\n"),
+    ]
     for encoding in (*ENCODINGS, None):
         kind = f"text/html; charset={encoding}" if encoding else None
         for unit in (*bytes_of, *some):
             yield Shape(f"{encoding}: {unit!r}", _filled(unit), kind)
             yield Shape(f"{encoding}: <pre>{unit!r}", _filled(unit, b"<pre>"), kind)
-        for unit in ("<a href='?\xe9\xe8#'>", "<a href='?\u65e5#'>x", "<p>\xa0\xad\u200b", "<a href='?\U0001f600#'>"):
-            yield Shape(f"{encoding}: {unit}", _filled(unit.encode()), kind)
+        for text in ("<a href='?\xe9\xe8#'>", "<a href='?\u65e5#'>x", "<p>\xa0\xad\u200b", "<a href='?\U0001f600#'>"):
+            yield Shape(f"{encoding}: {text}", _filled(text.encode()), kind)
     for encoding in (*ENCODINGS, "utf-8"):
         plain = f"text/plain; charset={encoding}"
         for unit in (*some, b"\x81", b"\x9f", b"\xa0", b"\n", b"\r"):

@@ -1,8 +1,8 @@
 """Finds the character encoding of a body as browsers do, and decodes it.
 
 In this order: byte order mark, charset in the header, declaration at the start of the page, UTF-8 if the bytes are
-valid UTF-8, a declaration further down, a guess, windows-1252. Unknown labels are ignored, and wrong ones give
-replacement characters, so no page raises an error.
+valid UTF-8, a declaration further down (within limits), a guess, windows-1252. Unknown labels are ignored, and wrong
+ones give replacement characters, so no page raises an error.
 """
 
 from __future__ import annotations
