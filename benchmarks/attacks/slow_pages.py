@@ -1,7 +1,7 @@
 """Search for pages that stop the event loop for long or take much memory: simple patterns, repeated up to a size.
 
-    .venv/bin/python -m benchmarks.attacks.slow_pages                # all kinds, 2 MiB each: about 20 minutes
-    .venv/bin/python -m benchmarks.attacks.slow_pages --kinds text tags --mib 5
+    .venv/bin/python -m benchmarks.attacks.slow_pages                # all kinds, 2 MiB each: hours
+    .venv/bin/python -m benchmarks.attacks.slow_pages --kinds characters tags --mib 5
 
 Child processes with an address space limit read the pages. For each page, CPU time is the lowest of up to three
 attempts, and memory is how far the peak is above what the process had before, the page's bytes included.
