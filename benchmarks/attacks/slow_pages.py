@@ -1,10 +1,10 @@
 """Search for pages that stop the event loop for long or take much memory: simple patterns, repeated up to a size.
 
-    .venv/bin/python -m benchmarks.attacks.slow_pages                # all kinds, 2 MiB each: hours
+    .venv/bin/python -m benchmarks.attacks.slow_pages                # all kinds, 2 MiB each
     .venv/bin/python -m benchmarks.attacks.slow_pages --kinds characters tags --mib 5
 
 Child processes with an address space limit read the pages. For each page, CPU time is the lowest of up to three
-attempts, and memory is how far the peak is above what the process had before, the page's bytes included.
+attempts, and memory is how far the peak is above what the process had before, which includes the page's bytes.
 """
 
 from __future__ import annotations
