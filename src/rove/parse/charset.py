@@ -1,8 +1,8 @@
 """Finds the character encoding of a body as browsers do, and decodes it.
 
 In this order: byte order mark, charset in the header, declaration at the start of the page, UTF-8 if the bytes are
-valid UTF-8, a declaration further down, a guess, windows-1252. Unknown labels are ignored, and wrong ones give
-replacement characters, so no page raises an error.
+valid UTF-8, a declaration further down (within limits), a guess, windows-1252. Unknown labels are ignored, and wrong
+ones give replacement characters, so no page raises an error.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ _WIDE_STARTS = ((b"<\0", "utf-16le"), (b"\0<", "utf-16be"))
 
 _PRESCAN = 4096
 """Bytes searched for a declaration. The standard says 1024, but many pages have it later."""
+_LATE_METAS = 100
+"""Further declarations that are looked at if nothing else says anything."""
+_LATE_TAG = 1024
+"""Bytes of such a declaration."""
+_LATE_STEPS = 5_000
+"""Comments and <meta> tags that are passed on the way to it."""
 _WINDOW = 32_768
 """Bytes searched for text to guess from."""
 _SAMPLE = 8_192
@@ -77,6 +83,30 @@ def _declared_by_meta(head: bytes) -> str | None:
     return None
 
 
+def _declared_late(body: bytes) -> str | None:
+    """Return what _declared_by_meta() does for a whole page, but give up on pages that would take long."""
+    at, start, metas = 0, -1, 0
+    for _ in range(_LATE_STEPS if b"charset" in body else 0):
+        if start < at:  # otherwise the same part would be searched after each comment
+            start = body.find(b"<meta", at)
+        if start < 0:
+            return None
+        comment = body.find(b"<!--", at, start)
+        if comment >= 0:
+            at = body.find(b"-->", comment + 4)
+            if at < 0:
+                return None
+            continue
+        at = start + 1
+        meta = _META.match(body, start, start + _LATE_TAG)
+        if meta is not None and b"charset" in meta[1]:
+            name = _as_declared(_meta_label(meta[1]))
+            metas += 1
+            if name is not None or metas == _LATE_METAS:
+                return name
+    return None
+
+
 def _meta_label(tag: bytes) -> bytes:
     """Return the encoding label in the attributes of a <meta>, or b'' if there is none."""
     attributes: dict[bytes, bytes] = {}
@@ -103,7 +133,7 @@ def _inferred(body: bytes) -> str:
         codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError as error:
         # A page that declares UTF-8 so late has other bytes all the same.
-        return _declared_by_meta(body.lower()) or guess(_sample(body, error.start)) or FALLBACK
+        return _declared_late(body.lower()) or guess(_sample(body, error.start)) or FALLBACK
     return "utf-8"
 
 

@@ -30,9 +30,9 @@ from rove.model.marks import Mark
 from rove.parse.charset import decode
 from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.links import followed, refresh_target, resolve
-from rove.parse.shells import LONGEST_SHELL, data_texts, is_shell
+from rove.parse.shells import LONGEST_SHELL, data_texts, may_be_shell
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
-from rove.parse.whatwg import Element, Tree, parse
+from rove.parse.whatwg import Element, Namespace, Tree, parse
 from rove.policy.challenges import LONGEST_WALL, is_challenge_page
 from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE
 from rove.urls.canonical import CrawlUrl, UrlForm
@@ -82,11 +82,13 @@ _FRAMES = frozenset({"frame", "iframe"})
 
 @dataclass(slots=True)
 class _Gathered:
-    """The links and robots rules that the pass over the elements collects."""
+    """What the pass over the elements collects: links, robots rules and more."""
 
     hrefs: list[str] = field(default_factory=list)
     base_href: str | None = None
     robots: list[str] = field(default_factory=list)
+    without_frames: list[str] = field(default_factory=list)
+    """The parts for browsers without frames."""
     is_cut: bool = False
     """Not all links were looked at."""
 
@@ -97,19 +99,25 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
     tree = parse(text)
     title = tidy_line(tree.title(), MAX_TITLE_LENGTH)
     gathered = _gather(tree, len(text))
-    unframed = tree.unframed()
-    if unframed is not None:
+    unframed = None
+    if without_frames := "".join(gathered.without_frames):
+        unframed = parse(without_frames)
         gathered.hrefs += _gather(unframed, len(text)).hrefs
     directives = read_headers(page.robots_tags, now=page.now)
     directives |= read_metas(gathered.robots, now=page.now)
+    # Together, so many links have more text than a shell.
+    is_sparse = len(gathered.hrefs) < LONGEST_SHELL // 3
+    hidden = tree.take_hidden() if is_sparse else []
+    is_empty = is_sparse and may_be_shell(tree, hidden)
     texts = tree.take_texts(keep_lines)
-    if texts is None:
-        texts = (unframed and unframed.take_texts(keep_lines)) or []
+    if texts is None and unframed is not None:
+        texts = unframed.take_texts(keep_lines)
+    texts = texts or []
     utf8 = tidy(BREAK.join(texts))
     is_challenged = len(utf8) < LONGEST_WALL and is_challenge_page(text)
-    shell = len(utf8) < 4 * LONGEST_SHELL and len(utf8.decode()) < LONGEST_SHELL and is_shell(text)
+    shell = is_empty and len(utf8) < 4 * LONGEST_SHELL and len(utf8.decode()) < LONGEST_SHELL
     if shell:
-        utf8 = tidy(BREAK.join(dict.fromkeys([*texts, *data_texts(text)])))
+        utf8 = tidy(BREAK.join(dict.fromkeys([*texts, *data_texts(tree, hidden)])))
     utf8, text_is_cut = _cut(utf8, page.max_text)
     links: tuple[CrawlUrl, ...] = ()
     links_are_cut = False
@@ -174,15 +182,25 @@ def _cut(utf8: bytes, length: int) -> tuple[bytes, bool]:
 def _gather(tree: Tree, length: int) -> _Gathered:
     """Collect the links and robots rules of a page with this many characters."""
     gathered = _Gathered()
-    for element in tree.elements("meta", "base"):
-        if element.tag == "meta":
+    links: list[str] = []
+    append = links.append
+    for element in tree.elements("a", "link", "meta", "area", "iframe", "frame", "base", "noframes"):
+        tag = element.tag
+        if tag == "meta":
             _read_meta(element, gathered)
-        elif gathered.base_href is None:
-            gathered.base_href = element.attr("href")
-    append = gathered.hrefs.append
-    for element in tree.elements("a", "area", "link", "frame", "iframe"):
+            continue
+        if tag == "base":
+            if gathered.base_href is None:
+                gathered.base_href = element.attr("href")
+            continue
+        if tag == "noframes":
+            if element.namespace is Namespace.HTML:  # others may be nested, and each would have the text of the next
+                gathered.without_frames.append(element.text)
+            continue
+        if gathered.is_cut:
+            continue
         attribute = element.attr
-        href = attribute("href") or (attribute("src") if element.tag in _FRAMES else None)
+        href = attribute("href") or (attribute("src") if tag in _FRAMES else None)
         if not href:
             continue
         rel = attribute("rel")
@@ -190,9 +208,9 @@ def _gather(tree: Tree, length: int) -> _Gathered:
         length -= len(href) + len(rel or "")
         if length < 0:
             gathered.is_cut = True
-            break
-        if (not rel or followed(rel)) and (element.tag != "link" or _points_on(rel)):
+        elif (not rel or followed(rel)) and (tag != "link" or _points_on(rel)):
             append(href)
+    gathered.hrefs += links  # after the refreshes
     return gathered
 
 

@@ -7,18 +7,20 @@ articles for search engines (JSON-LD).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import chain
 
 import msgspec
 
-from rove.parse.whatwg import Tree, parse
+from rove.parse.whatwg import Element, Namespace, Tree, parse
 
 LONGEST_SHELL = 300
 """Characters of visible text."""
 _ROOTS = "#root,#app,#__next,#__nuxt,app-root"
-_MAYBE = re.compile(r"\bid\s*=\s*[\"']?(?:root|app|__next|__nuxt)\b|<app-root\b|<noscript\b", re.IGNORECASE)
-_DATA = "script[type='application/ld+json'],#__NEXT_DATA__,#__NUXT_DATA__"
+_MAX_ROOTS = 10
+_DESCRIPTION = "application/ld+json"
+_DATA_IDS = frozenset({"__NEXT_DATA__", "__NUXT_DATA__"})
 _NUXT = "window.__NUXT__"
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"')
 _DESCRIBED = frozenset({"headline", "description", "articleBody", "text"})
@@ -27,19 +29,22 @@ _SHORTEST_PROSE = 40
 _FEWEST_SPACES = 4
 
 
-def is_shell(html: str) -> bool:
-    """Whether a page with little visible text has an empty root for an application, or asks for JavaScript."""
-    if not _MAYBE.search(html):
+def may_be_shell(tree: Tree, hidden: Iterable[Element]) -> bool:
+    """Whether a page has an empty root for an application, or asks for JavaScript, and has little text.
+
+    `hidden` is what the tree has lost by take_hidden().
+    """
+    if tree.has_text(3 * LONGEST_SHELL):
         return False
-    tree = parse(html)
-    if any(not root.text.strip() for root in tree.select(_ROOTS)):
+    # They may be nested, so that each has the text of the next ones.
+    if any(not root.text.strip() for root in tree.select(_ROOTS)[:_MAX_ROOTS]):
         return True
-    return any("javascript" in noscript.text.lower() for noscript in tree.elements("noscript"))
+    return any("javascript" in noscript.text.lower() for noscript in _named("noscript", tree, hidden))
 
 
-def data_texts(html: str) -> list[str]:
+def data_texts(tree: Tree, hidden: Iterable[Element]) -> list[str]:
     """Return the texts in the data of a shell, one for each line."""
-    strings = dict.fromkeys(_strings(parse(html)))
+    strings = dict.fromkeys(_strings(list(_named("script", tree, hidden))))
     if not strings:
         return []
     # A string may be plain text or HTML.
@@ -47,11 +52,19 @@ def data_texts(html: str) -> list[str]:
     return parse("<p>" + "<p>".join(pieces)).take_texts(lambda text: text) or []
 
 
-def _strings(tree: Tree) -> Iterator[str]:
-    for script in tree.select(_DATA):
-        is_description = script.attr("type") == "application/ld+json"
-        yield from _prose(script.text, described_only=is_description)
-    for script in tree.elements("script"):
+def _named(name: str, tree: Tree, hidden: Iterable[Element]) -> Iterator[Element]:
+    """Yield the elements with a name, without those in drawings and formulas, which may contain each other."""
+    for element in chain(tree.elements(name), hidden):
+        if element.tag == name and element.namespace is Namespace.HTML:
+            yield element
+
+
+def _strings(scripts: Iterable[Element]) -> Iterator[str]:
+    for script in scripts:
+        is_description = (script.attr("type") or "").lower() == _DESCRIPTION
+        if is_description or script.attr("id") in _DATA_IDS:
+            yield from _prose(script.text, described_only=is_description)
+    for script in scripts:
         code = script.text
         if _NUXT in code:
             yield from _prose(f"[{','.join(_STRING.findall(code)[:_MAX_VALUES])}]", described_only=False)

@@ -22,8 +22,10 @@ _BLANKS = "\t\n\v\f\r\x1c\x1d\x1f\xa0"
 _ASCII_CONTROLS = bytes(
     code for code in range(0x80) if not chr(code).isprintable() and chr(code) not in _BLANKS + BREAK
 )
+_C1_CONTROLS = [chr(code) for code in range(0x80, 0xA0)]
 _C1_LEAD = b"\xc2"
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
+_BLANK_LINES = re.compile(r"\n\s{6,}\n")
 _RUN = re.compile("  +")
 _LINE_ENDS = "\u2028\u2029"
 _INVISIBLE = "\xad\ufeff\u2060"
@@ -81,8 +83,11 @@ def _has_controls(raw: bytes) -> bool:
 
 def _without_controls(text: str) -> str:
     """Remove control characters and lone surrogates."""
-    raw = text.encode("utf-8", "ignore").translate(None, _ASCII_CONTROLS)
-    return _C1.sub(b"", raw).decode()
+    text = text.encode("utf-8", "ignore").translate(None, _ASCII_CONTROLS).decode()
+    # A pattern for all of them would take a call for each one that it finds.
+    for control in _C1_CONTROLS:
+        text = text.replace(control, "")
+    return text
 
 
 def tidy_line(text: str, length: int) -> str:
@@ -96,9 +101,10 @@ def tidy_line(text: str, length: int) -> str:
 
 def keep_lines(text: str) -> str:
     """Protect the line breaks and indents of a preformatted text from tidy()."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    # A page may have a million blank lines, which tidy() would remove one by one.
     return (
-        text.replace("\r\n", "\n")
-        .replace("\r", "\n")
+        _BLANK_LINES.sub("\n", text)
         .replace("\n", BREAK)
         .replace("\t", _TAB)
         .replace(" ", _HARD_SPACE)

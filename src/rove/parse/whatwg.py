@@ -23,7 +23,7 @@ import turbohtml.detect  # registers the decoders
 from turbohtml import Document, Element, Namespace, ProcessingInstruction, Text
 from turbohtml.clean import strip_comments_node
 
-__all__ = ["Element", "Tree", "decode_as", "parse"]
+__all__ = ["Element", "Namespace", "Tree", "decode_as", "parse"]
 
 MAX_TAGS: Final = 60_000
 """Several times as many as long pages have."""
@@ -140,11 +140,12 @@ def _most_open(text: str) -> int:
 class Tree:
     """A parsed page."""
 
-    __slots__ = ("_document", "_has_instructions", "is_cut")
+    __slots__ = ("_document", "_has_instructions", "_is_bare", "is_cut")
 
     def __init__(self, document: Document, *, has_instructions: bool, is_cut: bool) -> None:
         self._document = document
         self._has_instructions = has_instructions
+        self._is_bare = False
         self.is_cut = is_cut
         """The page had too many tags."""
 
@@ -163,20 +164,37 @@ class Tree:
                 return title.text
         return ""
 
-    def unframed(self) -> Tree | None:
-        """Return the page that is meant for browsers without frames, or None if there is none."""
-        text = "".join(noframes.text for noframes in self._document.iter_elements("noframes"))
-        return parse(text) if text else None
+    def take_hidden(self) -> list[Element]:
+        """Remove what is not shown from <body>, and return it in its order, nested elements included."""
+        body = self._body()
+        if body is None:
+            return []
+        self._is_bare = True
+        hidden = body.select(_NOT_SHOWN)
+        for element in hidden:
+            element.decompose()
+        return hidden
+
+    def has_text(self, length: int) -> bool:
+        """Whether the texts in <body> have this many characters, without white space around them."""
+        body = self._body()
+        if body is not None:
+            for string in body.strings:
+                length -= len(string.strip())
+                if length <= 0:
+                    return True
+        return False
 
     def take_texts(self, keep_lines: Callable[[str], str]) -> list[str] | None:
         """Return the visible texts of <body>, one for each line; None if the page consists of frames.
 
         Preformatted texts are passed through `keep_lines`. The tree loses everything else, so use it last.
         """
-        body = next(self._document.iter_elements("body"), None)
+        body = self._body()
         if body is None:
             return None
-        body.remove(_NOT_SHOWN)
+        if not self._is_bare:
+            body.remove(_NOT_SHOWN)
         strip_comments_node(body)
         if self._has_instructions:
             for node in list(body.descendants):
@@ -190,6 +208,9 @@ class Tree:
         body.normalize()
         self._keep_lines_of(body, keep_lines)
         return list(body.strings)
+
+    def _body(self) -> Element | None:
+        return next(self._document.iter_elements("body"), None)
 
     @staticmethod
     def _keep_lines_of(body: Element, keep_lines: Callable[[str], str]) -> None:

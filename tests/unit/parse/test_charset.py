@@ -201,6 +201,24 @@ def test_a_late_declaration_is_better_than_a_guess(late: str, encoding: str) -> 
     assert decode_with_name(text.encode(), None) == (text, "utf-8"), "valid UTF-8 is no coincidence"
 
 
+@pytest.mark.parametrize(
+    ("before", "encoding"),
+    [
+        ("<meta charset=unknown>" * 99, "koi8-r"),
+        ("<meta charset=unknown>" * 100, "windows-1251"),
+        ("<meta name=description content=x>" * 4_000, "koi8-r"),
+        ("<meta name=description content=x>" * 5_000, "windows-1251"),
+        ("<!-- x -->" * 4_000, "koi8-r"),
+        ("<!-- x -->" * 5_000, "windows-1251"),
+        (f"<meta name=description content='{'x' * 900} charset'>", "koi8-r"),
+        ("<!--", "windows-1251"),
+    ],
+)
+def test_the_search_for_a_late_declaration_is_bounded(before: str, encoding: str) -> None:
+    text = f"<style>{'x' * 5_000}</style>{RUSSIAN}{before}<meta charset=koi8-r>"
+    assert decode_with_name(text.encode("cp1251"), None)[1] == encoding
+
+
 def test_xml_declaration() -> None:
     text = '<?xml version="1.0" encoding="koi8-r"?><html><body>Привет'
     assert decode_with_name(text.encode("koi8-r"), "application/xhtml+xml") == (text, "koi8-r")

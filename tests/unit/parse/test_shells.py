@@ -26,6 +26,9 @@ def read(html: str) -> Document:
         "<app-root></app-root>",
         "<noscript>You need to enable JavaScript to run this app.</noscript>",
         f"<div id=root></div>{'x' * 299}",
+        "<div id=root><script>render()</script><noscript><img src=x></noscript></div>",
+        "<head><noscript>Please enable JavaScript</noscript></head>",
+        f"<div id=root></div>{'<a href=/x></a>' * 20}",
     ],
 )
 def test_shells(html: str) -> None:
@@ -42,6 +45,8 @@ def test_shells(html: str) -> None:
         f"<div id=root></div>{'x' * 300}",
         f"<div id=root></div>{'é' * 300}",
         "<!-- <div id=root></div> -->text",
+        "<svg><noscript>javascript</noscript></svg>",
+        f"<div id=root></div>{'<a href=/x>y</a> ' * 150}",
     ],
 )
 def test_no_shells(html: str) -> None:
@@ -84,12 +89,19 @@ def shell(script: str) -> str:
         ("<script id=__NEXT_DATA__>{not json</script>", ""),
         ("<script id=__NEXT_DATA__>" + "[" * 100_000 + "</script>", ""),
         ("<script>var data = 'x'</script>", ""),
+        (f'<div hidden><script id=__NEXT_DATA__>{{"a":"{PROSE}"}}</script></div>', PROSE),
+        (f'<script type="APPLICATION/LD+JSON">{{"text":"{PROSE}"}}</script>', PROSE),
     ],
 )
 def test_text_of_the_data(script: str, text: str) -> None:
     document = read(shell(script))
     assert document.text == f"Menu\n{text}".rstrip()
     assert document.marks == ("js-shell",)
+
+
+def test_text_of_the_data_in_the_head() -> None:
+    script = f'<script id=__NEXT_DATA__>["{PROSE}"]</script>'
+    assert read(f"<head>{script}</head><div id=app></div>").text == PROSE
 
 
 def test_data_of_other_pages_is_not_read() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rove.parse.html import PageSource, read_html
+from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.whatwg import MAX_COPIES, MAX_TAGS, parse
 from rove.policy.constants import DEFAULT_MAX_PARSED_SIZE
 from tests.unit.parse.evil_pages import EVIL_PAGES
@@ -23,6 +24,37 @@ LARGE = (
     *("long link 0.9", "long link of tags 0.5", "<x>|</y>", "<table>|<b>", "<pre>x", "tabs", "<!--", "&"),
 )
 """The slowest that are known."""
+PLAIN = "text/plain; charset=utf-8"
+UTF_8 = "text/html; charset=utf-8"
+WESTERN = "text/html; charset=windows-1252"
+MEGABYTE = 1 << 20
+MOST_MEMORY = 50
+"""Bytes that are allocated at a time for each byte of a page. A page of words and links takes 18."""
+MOST_SLOWDOWN = 5
+"""Time compared with a page of words and links of the same size."""
+WORDS_AND_LINKS = (b"", b"<p>some words and <a href=/x>a link</a>", UTF_8)
+# What comes first, what is repeated, and the content type.
+LARGE_FOR_THEIR_TEXT: dict[str, tuple[bytes, bytes, str | None]] = {
+    "words and links": WORDS_AND_LINKS,
+    "C1 controls": (b"", b"\x81", WESTERN),
+    "C1 controls and letters": (b"", "x\x81".encode(), UTF_8),
+    "C1 controls, blanks": (b"", b"\x81\xa0", WESTERN),
+    "plain C1 controls": (b"", "\x81".encode(), PLAIN),
+    "blank lines": (b"<pre>", b"\n", UTF_8),
+    "indented blank lines": (b"<pre>", b"\n ", UTF_8),
+    "plain indented blank lines": (b"", b"\n ", PLAIN),
+    "late <meta>": (b"charset\xff", b'<meta ""', None),
+    "nested noframes": (b"<math>", b"<noframes>\nx", UTF_8),
+    "nested scripts": (b"<div id=root></div><svg>", b"<script>\nx", UTF_8),
+}
+SLOW_FOR_THEIR_SIZE: dict[str, tuple[bytes, bytes, str | None]] = {
+    "roots of applications": (b"", b"<i id=app>", UTF_8),
+    "nested roots of applications": (b"<svg>", b"<i id=app>", UTF_8),
+    "nested scripts": (b"<div id=root></div><svg>", b"<script>\nx", UTF_8),
+    "nested noframes": (b"<math>", b"<noframes>\nx", UTF_8),
+    "late <meta charset>": (b"\xff", b"<meta charset>", None),
+    "links of 17 attributes": (b"", b"<a href=x a b c d e f g h i j k l m n o p q>", UTF_8),
+}
 COPIED_VALUES = {
     name: f"<p><a {name}='{'x ' * 5_000}' href=x>".encode() + b"<p>x" * 20_000 for name in ("href", "rel", "title")
 }
@@ -32,22 +64,31 @@ form button li dd dt ul ruby rt pre br html head body x-y font nobr object marqu
 """.split()  # noqa: SIM905
 
 
-def source(body: bytes) -> PageSource:
-    return PageSource(body=body, url="https://e.example/", content_type="text/html; charset=utf-8")
+def source(body: bytes, content_type: str | None = UTF_8) -> PageSource:
+    return PageSource(body=body, url="https://e.example/", content_type=content_type)
+
+
+def filled(before: bytes, unit: bytes, content_type: str | None) -> PageSource:
+    """Return a page of a megabyte."""
+    return source(before + unit * ((MEGABYTE - len(before)) // len(unit)), content_type)
+
+
+def read(page: PageSource) -> Document:
+    return read_plain(page) if page.content_type == PLAIN else read_html(page, FORM)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def domains_are_known() -> None:
-    """Load the public suffix list before the measurements."""
-    read_html(source(b"<a href=http://a.example/>"), FORM)
+    """Load the public suffix list and the charset detector before the measurements."""
+    read_html(source(b"<a href=http://a.example/>\xff", None), FORM)
 
 
-def seconds_for(body: bytes) -> float:
+def seconds_for(body: bytes, content_type: str | None = UTF_8) -> float:
     """Return the CPU time of the thread, the shorter of two attempts."""
     taken = []
     for _ in range(2):
         started = time.thread_time()
-        read_html(source(body), FORM)
+        read_html(source(body, content_type), FORM)
         taken.append(time.thread_time() - started)
         if taken[0] <= MOST_SECONDS:
             break
@@ -79,6 +120,36 @@ def test_no_page_of_the_largest_size_takes_long(name: str) -> None:
 @pytest.mark.parametrize("name", COPIED_VALUES)
 def test_a_long_value_that_is_copied_takes_no_time(name: str) -> None:
     assert seconds_for(COPIED_VALUES[name]) <= MOST_SECONDS
+
+
+@pytest.mark.parametrize("name", LARGE_FOR_THEIR_TEXT)
+def test_no_page_takes_much_memory(name: str) -> None:
+    page = filled(*LARGE_FOR_THEIR_TEXT[name])
+    tracemalloc.start()
+    try:
+        read(page)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= MOST_MEMORY * MEGABYTE
+
+
+def cpu_time(page: PageSource) -> float:
+    started = time.thread_time()
+    read(page)
+    return time.thread_time() - started
+
+
+@pytest.mark.parametrize("name", SLOW_FOR_THEIR_SIZE)
+def test_no_page_is_much_slower_than_another_of_its_size(name: str) -> None:
+    page, plain = filled(*SLOW_FOR_THEIR_SIZE[name]), filled(*WORDS_AND_LINKS)
+    ratios = (cpu_time(page) / cpu_time(plain) for _ in range(10))
+    assert any(ratio <= MOST_SLOWDOWN for ratio in ratios)
+
+
+def test_many_comments_before_a_late_declaration_take_no_time() -> None:
+    comments = b"\xff" + b"<!---->" * (DEFAULT_MAX_PARSED_SIZE // 7) + b"<meta charset=x>"
+    assert seconds_for(comments, None) <= MOST_SECONDS
 
 
 @pytest.mark.parametrize(
