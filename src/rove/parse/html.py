@@ -30,7 +30,7 @@ from rove.model.marks import Mark
 from rove.parse.charset import decode
 from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.links import followed, refresh_target, resolve
-from rove.parse.shells import LONGEST_SHELL, data_texts, may_be_shell
+from rove.parse.shells import LONGEST_SHELL, MOST_TAGS, shell_of
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 from rove.parse.whatwg import Element, Namespace, Tree, parse
 from rove.policy.challenges import LONGEST_WALL, is_challenge_page
@@ -78,12 +78,17 @@ class PageSource:
 
 
 _FRAMES = frozenset({"frame", "iframe"})
+_LINKS = frozenset({"a", "area", "link", *_FRAMES})
+_OTHERS = ("meta", "base", "title", "noframes", "template")
+"""Titles and noframes of drawings and formulas do not count. They may be nested, so that each has the text of the next.
+"""
 
 
 @dataclass(slots=True)
 class _Gathered:
     """What the pass over the elements collects: links, robots rules and more."""
 
+    title: str | None = None
     hrefs: list[str] = field(default_factory=list)
     base_href: str | None = None
     robots: list[str] = field(default_factory=list)
@@ -97,7 +102,6 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
     """Read an HTML page. Any bytes give a Document."""
     text, encoding, is_cut = _decoded(page)
     tree = parse(text)
-    title = tidy_line(tree.title(), MAX_TITLE_LENGTH)
     gathered = _gather(tree, len(text))
     unframed = None
     if without_frames := "".join(gathered.without_frames):
@@ -105,19 +109,16 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
         gathered.hrefs += _gather(unframed, len(text)).hrefs
     directives = read_headers(page.robots_tags, now=page.now)
     directives |= read_metas(gathered.robots, now=page.now)
-    # Together, so many links have more text than a shell.
-    is_sparse = len(gathered.hrefs) < LONGEST_SHELL // 3
-    hidden = tree.take_hidden() if is_sparse else []
-    is_empty = is_sparse and may_be_shell(tree, hidden)
     texts = tree.take_texts(keep_lines)
     if texts is None and unframed is not None:
         texts = unframed.take_texts(keep_lines)
-    texts = texts or []
-    utf8 = tidy(BREAK.join(texts))
+    utf8 = tidy(BREAK.join(texts or []))
     is_challenged = len(utf8) < LONGEST_WALL and is_challenge_page(text)
-    shell = is_empty and len(utf8) < 4 * LONGEST_SHELL and len(utf8.decode()) < LONGEST_SHELL
-    if shell:
-        utf8 = tidy(BREAK.join(dict.fromkeys([*texts, *data_texts(tree, hidden)])))
+    shell = None
+    if len(utf8) < 4 * LONGEST_SHELL and len(utf8.decode()) < LONGEST_SHELL and tree.tags <= MOST_TAGS:
+        shell = shell_of(text)
+        if shell is not None:
+            utf8 = tidy(BREAK.join(dict.fromkeys([*(texts or []), *shell.data_texts()])))
     utf8, text_is_cut = _cut(utf8, page.max_text)
     links: tuple[CrawlUrl, ...] = ()
     links_are_cut = False
@@ -134,11 +135,11 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
         Mark.PARSE_CUT: is_cut or tree.is_cut,
         Mark.TEXT_CUT: text_is_cut,
         Mark.LINKS_CUT: links_are_cut or (gathered.is_cut and not directives.nofollow),
-        Mark.JS_SHELL: shell,
+        Mark.JS_SHELL: shell is not None,
         Mark.CHALLENGED: is_challenged,
     }
     return Document(
-        title=title,
+        title=tidy_line(gathered.title or "", MAX_TITLE_LENGTH),
         utf8=utf8,
         links=links,
         noindex=directives.noindex,
@@ -180,38 +181,43 @@ def _cut(utf8: bytes, length: int) -> tuple[bytes, bool]:
 
 
 def _gather(tree: Tree, length: int) -> _Gathered:
-    """Collect the links and robots rules of a page with this many characters."""
+    """Collect what is of interest in a page with this many characters."""
     gathered = _Gathered()
     links: list[str] = []
-    append = links.append
-    for element in tree.elements("a", "link", "meta", "area", "iframe", "frame", "base", "noframes"):
+    left = length
+    for element in tree.elements(*_LINKS, *_OTHERS):
         tag = element.tag
-        if tag == "meta":
-            _read_meta(element, gathered)
-            continue
-        if tag == "base":
-            if gathered.base_href is None:
-                gathered.base_href = element.attr("href")
-            continue
-        if tag == "noframes":
-            if element.namespace is Namespace.HTML:  # others may be nested, and each would have the text of the next
-                gathered.without_frames.append(element.text)
-            continue
-        if gathered.is_cut:
-            continue
-        attribute = element.attr
-        href = attribute("href") or (attribute("src") if tag in _FRAMES else None)
-        if not href:
-            continue
-        rel = attribute("rel")
-        # The parser copies links that are left open, so that they could be longer together than the page.
-        length -= len(href) + len(rel or "")
-        if length < 0:
-            gathered.is_cut = True
-        elif (not rel or followed(rel)) and (tag != "link" or _points_on(rel)):
-            append(href)
+        if tag not in _LINKS:
+            if tag == "template":
+                tree.remove_templates()
+                return _gather(tree, length)
+            _read_other(element, gathered)
+        elif not gathered.is_cut:
+            attribute = element.attr
+            href = attribute("href") or (attribute("src") if tag in _FRAMES else None)
+            if not href:
+                continue
+            rel = attribute("rel")
+            # The parser copies links that are left open, so that they could be longer together than the page.
+            left -= len(href) + len(rel or "")
+            if left < 0:
+                gathered.is_cut = True
+            elif (not rel or followed(rel)) and (tag != "link" or _points_on(rel)):
+                links.append(href)
     gathered.hrefs += links  # after the refreshes
     return gathered
+
+
+def _read_other(element: Element, gathered: _Gathered) -> None:
+    match element.tag:
+        case "meta":
+            _read_meta(element, gathered)
+        case "base" if gathered.base_href is None:
+            gathered.base_href = element.attr("href")
+        case "title" if gathered.title is None and element.namespace is Namespace.HTML:
+            gathered.title = element.text
+        case "noframes" if element.namespace is Namespace.HTML:
+            gathered.without_frames.append(element.text)
 
 
 def _points_on(rel: str | None) -> bool:

@@ -7,7 +7,8 @@ articles for search engines (JSON-LD).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import chain
 
@@ -17,6 +18,8 @@ from rove.parse.whatwg import Element, Namespace, Tree, parse
 
 LONGEST_SHELL = 300
 """Characters of visible text."""
+MOST_TAGS = 5_000
+"""Shells have few tags. Pages with more are not parsed again."""
 _ROOTS = "#root,#app,#__next,#__nuxt,app-root"
 _MAX_ROOTS = 10
 _DESCRIPTION = "application/ld+json"
@@ -29,27 +32,36 @@ _SHORTEST_PROSE = 40
 _FEWEST_SPACES = 4
 
 
-def may_be_shell(tree: Tree, hidden: Iterable[Element]) -> bool:
-    """Whether a page has an empty root for an application, or asks for JavaScript, and has little text.
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A page whose content is made by scripts."""
 
-    `hidden` is what the tree has lost by take_hidden().
+    scripts: Sequence[Element]
+
+    def data_texts(self) -> list[str]:
+        """Return the texts in its data, one for each line."""
+        strings = dict.fromkeys(_strings(self.scripts))
+        if not strings:
+            return []
+        # A string may be plain text or HTML.
+        pieces = (text if "</" in text or "<p>" in text or "<br" in text else escape(text) for text in strings)
+        return parse("<p>" + "<p>".join(pieces)).take_texts(lambda text: text) or []
+
+
+def shell_of(html: str) -> Shell | None:
+    """Return the shell if a page with little text has an empty root for an application or asks for JavaScript.
+
+    This parses the page again, because the tree that its text was taken from has lost its scripts.
     """
-    if tree.has_text(3 * LONGEST_SHELL):
-        return False
+    tree = parse(html)
+    tree.remove_templates()
+    hidden = tree.take_hidden()
     # They may be nested, so that each has the text of the next ones.
-    if any(not root.text.strip() for root in tree.select(_ROOTS)[:_MAX_ROOTS]):
-        return True
-    return any("javascript" in noscript.text.lower() for noscript in _named("noscript", tree, hidden))
-
-
-def data_texts(tree: Tree, hidden: Iterable[Element]) -> list[str]:
-    """Return the texts in the data of a shell, one for each line."""
-    strings = dict.fromkeys(_strings(list(_named("script", tree, hidden))))
-    if not strings:
-        return []
-    # A string may be plain text or HTML.
-    pieces = (string if "</" in string or "<p>" in string or "<br" in string else escape(string) for string in strings)
-    return parse("<p>" + "<p>".join(pieces)).take_texts(lambda text: text) or []
+    if any(not root.text.strip() for root in tree.select(_ROOTS)[:_MAX_ROOTS]) or any(
+        "javascript" in noscript.text.lower() for noscript in _named("noscript", tree, hidden)
+    ):
+        return Shell(list(_named("script", tree, hidden)))
+    return None
 
 
 def _named(name: str, tree: Tree, hidden: Iterable[Element]) -> Iterator[Element]:

@@ -108,9 +108,7 @@ def parse(text: str) -> Tree:
         text = text[: -1 - len(text.split("<", MAX_TAGS + 1)[-1])]
     text = _without_copies(text, min(tags, MAX_TAGS))
     document = turbohtml.parse(text, positions=False, scripting=True, allow_declarative_shadow_roots=False)
-    if next(document.iter_elements("template"), None) is not None:
-        document.remove("template")
-    return Tree(document, has_instructions="<?" in text, is_cut=is_cut)
+    return Tree(document, tags=tags, has_instructions="<?" in text, is_cut=is_cut)
 
 
 def _without_copies(text: str, tags: int) -> str:
@@ -140,50 +138,37 @@ def _most_open(text: str) -> int:
 class Tree:
     """A parsed page."""
 
-    __slots__ = ("_document", "_has_instructions", "_is_bare", "is_cut")
+    __slots__ = ("_document", "_has_instructions", "is_cut", "tags")
 
-    def __init__(self, document: Document, *, has_instructions: bool, is_cut: bool) -> None:
+    def __init__(self, document: Document, *, tags: int, has_instructions: bool, is_cut: bool) -> None:
         self._document = document
         self._has_instructions = has_instructions
-        self._is_bare = False
+        self.tags = tags
+        """A bound of the number of tags in the page."""
         self.is_cut = is_cut
         """The page had too many tags."""
 
     def elements(self, *names: str) -> Iterator[Element]:
-        """Yield the elements with these names in their order, without those in scripts, noscript and templates."""
+        """Yield the elements with these names in their order, without those in scripts and noscript."""
         return self._document.iter_elements(names)
+
+    def remove_templates(self) -> None:
+        """Remove what scripts may make elements from."""
+        self._document.remove("template")
 
     def select(self, selector: str) -> list[Element]:
         """Return the elements that match a CSS selector."""
         return self._document.select(selector)
-
-    def title(self) -> str:
-        """Return the text of the page's title, or '' if it has none. The title of a drawing does not count."""
-        for title in self._document.iter_elements("title"):
-            if title.namespace is Namespace.HTML:
-                return title.text
-        return ""
 
     def take_hidden(self) -> list[Element]:
         """Remove what is not shown from <body>, and return it in its order, nested elements included."""
         body = self._body()
         if body is None:
             return []
-        self._is_bare = True
         hidden = body.select(_NOT_SHOWN)
         for element in hidden:
             element.decompose()
         return hidden
-
-    def has_text(self, length: int) -> bool:
-        """Whether the texts in <body> have this many characters, without white space around them."""
-        body = self._body()
-        if body is not None:
-            for string in body.strings:
-                length -= len(string.strip())
-                if length <= 0:
-                    return True
-        return False
 
     def take_texts(self, keep_lines: Callable[[str], str]) -> list[str] | None:
         """Return the visible texts of <body>, one for each line; None if the page consists of frames.
@@ -193,8 +178,7 @@ class Tree:
         body = self._body()
         if body is None:
             return None
-        if not self._is_bare:
-            body.remove(_NOT_SHOWN)
+        body.remove(_NOT_SHOWN)
         strip_comments_node(body)
         if self._has_instructions:
             for node in list(body.descendants):

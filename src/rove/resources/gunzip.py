@@ -31,7 +31,7 @@ def gunzip(data: bytes, *, limit: int, step: int) -> Iterator[bytes]:
             position += len(compressed)
             try:
                 piece = member.decompress(compressed, left)
-            except isal_zlib.error as error:
+            except isal_zlib.IsalError as error:  # type: ignore[misc]  # its stub takes the class for an instance
                 raise zlib.error(str(error)) from None
             yield piece
             left -= len(piece)

@@ -15,7 +15,7 @@ import pytest
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from rove.parse.charset import decode
-from rove.parse.whatwg import _DROPPED, parse
+from rove.parse.whatwg import _DROPPED, Namespace, parse
 
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 DROPPED = ", ".join(name for name in _DROPPED.split() if name not in ("title", "meta", "link", "base"))
@@ -33,8 +33,10 @@ class Seen(NamedTuple):
 
 def by_rove(html: str) -> Seen:
     tree = parse(html)
+    tree.remove_templates()
+    titles = (title.text for title in tree.elements("title") if title.namespace is Namespace.HTML)
     return Seen(
-        title=tree.title().strip(),
+        title=next(titles, "").strip(),
         hrefs=[href for a in tree.elements("a", "area") if (href := a.attr("href"))],
         base=next((base.attr("href") for base in tree.elements("base")), None),
         metas=[content for meta in tree.elements("meta") if (content := meta.attr("content"))],

@@ -46,7 +46,7 @@ def test_shells(html: str) -> None:
         f"<div id=root></div>{'é' * 300}",
         "<!-- <div id=root></div> -->text",
         "<svg><noscript>javascript</noscript></svg>",
-        f"<div id=root></div>{'<a href=/x>y</a> ' * 150}",
+        f"<div id=root></div>{'<a href=/x>y</a> ' * 160}",
     ],
 )
 def test_no_shells(html: str) -> None:
