@@ -102,20 +102,23 @@ class Slots:
         task.add_done_callback(partial(self._end, record, room))
 
     async def _visit(self, record: VisitRecord) -> None:
+        visit = Visit(self._context, record)
         try:
-            await Visit(self._context, record).run()
-        except RoveError:
+            await visit.run()
+        except (RoveError, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception:
+        except BaseException:  # a panic of a parser in Rust is no Exception
             # One page must neither end the crawl nor come back for ever.
             log.exception("internal error in a visit to %s", record.lease.name)
             self._context.progress.internal_errors += 1
-            record.settle(record.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR)
+            record.settle(visit.busy_with, UrlState.FAILED, FailReason.INTERNAL_ERROR)
 
     def _end(self, record: VisitRecord, room: Room | None, task: asyncio.Task[None]) -> None:
         if room is not None:
             self._group_room.give_back(room)
         failure = None if task.cancelled() else task.exception()
+        if task.cancelled() or failure is not None:
+            record.lose_unfinished()
         try:
             self._hand_over(record)
         except Exception as error:
