@@ -79,7 +79,8 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
             "restarting it in 1 s",
             output,
         ), output
-        assert "exhausted" in output
+        (pages,) = re.findall(r"^exhausted: (\d+) pages, ", output, re.MULTILINE)
+        assert int(pages) == status_of(data)["pages"], "the pages of the dead process count, reported or not"
     assert exported_urls(data) == web.expected()
     verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=16 * PAGES_PER_VISIT, killed_at=[killed_at])
     assert verdict.polite, verdict
