@@ -176,7 +176,8 @@ def a_second_ctrl_c_restores_the_terminal_and_says_how_to_resume(folder: Path) -
     ):
         wait_for(lambda: held.pages)
         process.send_signal(signal.SIGINT)
-        wait_for(lambda: "stopping: " in screen.shown)
+        wait_for(lambda: "stopping: fetches" in screen.shown)
+        wait_for(lambda: "stopping: 1 visit in flight may finish" in screen.shown)
         with suppress(subprocess.TimeoutExpired):
             process.wait(2 * REPEAT_SECONDS)
         process.send_signal(signal.SIGINT)

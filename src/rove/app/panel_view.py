@@ -32,11 +32,16 @@ class View:
     """Seconds until the next visit is due, if no domain can be visited before."""
     is_whole_crawl: bool = False
     """This run is all there is of the crawl: no earlier run and no other machine."""
+    is_stopping: bool = False
 
     @property
     def state(self) -> str:
         """What the crawl is doing, in words."""
         counters, domains = self.counters, self.counts.domains
+        if self.is_stopping:
+            in_flight = counters.in_flight
+            left = f"{counted(in_flight, 'visit')} in flight may finish" if in_flight else "writing the last pages"
+            return f"stopping: {left}"
         if self.next_visit is not None:
             waiting = "all domains wait" if domains["waiting"] != 1 else "the domain waits"
             return f"{waiting} for the next polite moment: next visit in {seconds_text(self.next_visit, whole=True)}"

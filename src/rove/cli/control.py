@@ -38,6 +38,12 @@ def _which_machines(command: F) -> F:
             help="All machines of the crawl in this database.",
         ),
         option(
+            "--all-machines",
+            is_flag=True,
+            group=POSTGRESQL,
+            help="With --data-dir: all machines of the crawl, not only this one.",
+        ),
+        option(
             "--data-dir",
             type=click.Path(path_type=Path),
             metavar="DIR",
@@ -77,6 +83,8 @@ async def stop(patience: float, **which: Any) -> None:
                 f"not stopped after {patience:g} s: {', '.join(obeyed.late)}; see its rove.log, or end it with kill"
             )
         print_line(("stopped" if obeyed.was_running else "not running") + _how_far(obeyed.counts))
+        for scope, pause in (await control.pauses_of(machines)).items():
+            print_line(f"it stays {pause_text(pause, scope)}; end that with: rove unpause {machines.options[scope]}")
         if obeyed.counts is None or obeyed.counts.urls_pending:
             print_line(f"continue with: {_resume_command(machines, which['data_dir'])}")
 
@@ -129,13 +137,14 @@ async def unpause(patience: float, **which: Any) -> None:
 
 
 def _machines(
-    data_dir: Path | None, frontier: str | None, crawl_name: str | None
+    data_dir: Path | None, frontier: str | None, crawl_name: str | None, all_machines: bool
 ) -> AbstractAsyncContextManager[Machines]:
     if frontier is None and crawl_name is not None:
         raise UsageError("--crawl-name names a crawl in PostgreSQL; give --frontier too")
     if frontier is not None and data_dir is not None:
         raise UsageError("--data-dir means this machine and --frontier all machines of the crawl; give one of them")
-    return control.machines_given(data_dir or DEFAULT_DATA_DIR, frontier, crawl_name)
+    directory = data_dir or DEFAULT_DATA_DIR
+    return control.machines_given(directory, frontier, crawl_name, all_machines=all_machines)
 
 
 def _say_stopping() -> None:

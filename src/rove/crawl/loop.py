@@ -137,6 +137,7 @@ class Crawl:
             await self._shutdown.wait(tasks)
         finally:
             self.stop()
+            self.progress.is_stopping = True
             await cancel(helpers)
             await asyncio.wait([claimer])
             self._claimer.give_back_queue()

@@ -187,6 +187,8 @@ def test_a_healthy_crawl_with_one_seed_looks_healthy() -> None:
             "all domains wait for the next polite moment: next visit in 0 s",
         ),
         (replace(EMPTY, counters=Counters(visits=1)), "writing the last pages"),
+        (replace(TYPICAL, is_stopping=True), "stopping: 432 visits in flight may finish"),
+        (replace(ONE_SEED, is_stopping=True), "stopping: writing the last pages"),
     ],
 )
 def test_the_state_in_words(view: View, state: str) -> None:
@@ -216,6 +218,10 @@ def panel_of(
 ) -> tuple[Panel, Progress]:
     """Make a panel of a crawl that began 50 seconds ago."""
     frontier: Any = Counting(counts)
+
+    async def whole_crawl() -> bool:
+        return False
+
     progress = Progress(started=100.0)
     remaining_limits = RemainingLimits(
         limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=lambda: 150.0
@@ -225,6 +231,7 @@ def panel_of(
         progress=progress,
         frontier=frontier,
         remaining_limits=remaining_limits,
+        is_whole_crawl=whole_crawl,
         clock=lambda: 150.0,
         plain_seconds=plain_seconds,
     )

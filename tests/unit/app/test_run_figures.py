@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rove.app.run_figures import has_had_company, stored_figures
+from rove.app.run_figures import has_had_company, is_whole_crawl, stored_figures
 from rove.crawl.progress import Counters
+from rove.errors import Unreachable
 from rove.frontier.runs import Participant
 from rove.model.counts import Counts
 from rove.model.request_counts import request_counts
@@ -39,3 +41,37 @@ def test_another_machine_is_company_if_it_lived_during_the_run(
     is_here: bool, silent_for: float, expected: bool
 ) -> None:
     assert has_had_company([participant(is_here=is_here, silent_for=silent_for)], 10.0) is expected
+
+
+class Taking:
+    """A reader that knows who takes part; None while the database is away."""
+
+    def __init__(self, *processes: Participant | None) -> None:
+        self._processes = processes
+
+    async def participants(self) -> list[Participant]:
+        if None in self._processes:
+            raise Unreachable("away")
+        return [process for process in self._processes if process]
+
+
+@pytest.mark.parametrize(
+    ("is_first_run", "is_remote", "processes", "expected"),
+    [
+        (True, False, [], True),
+        (False, False, [], False),
+        (True, True, [participant(is_here=True, silent_for=1.0)], True),
+        (True, True, [participant(is_here=False, silent_for=1_000.0)], False),
+        (True, True, [None], True),
+        (False, True, [participant(is_here=True, silent_for=1.0)], False),
+    ],
+)
+async def test_a_first_run_without_company_is_the_whole_crawl(
+    is_first_run: bool, is_remote: bool, processes: list[Participant | None], expected: bool
+) -> None:
+    context: Any = SimpleNamespace(
+        is_first_run=is_first_run,
+        remote="somewhere" if is_remote else None,
+        backend=SimpleNamespace(reader=Taking(*processes)),
+    )
+    assert await is_whole_crawl(context) is expected
