@@ -12,7 +12,7 @@ import click
 from rove.admin import control
 from rove.admin.control import Machines
 from rove.cli.options import DEFAULT_DATA_DIR, POSTGRESQL, Command, crawl_name_option, option
-from rove.cli.output import print_line, print_note, reading
+from rove.cli.output import changing, print_line, print_note, reading
 from rove.cli.resume import RESUME_EVERYWHERE, resume_command
 from rove.cli.types import Number
 from rove.errors import RoveError, UsageError
@@ -69,6 +69,7 @@ def _timeout_option(seconds: float) -> Callable[[F], F]:
 @click.command(cls=Command, short_help="Stop a running crawl cleanly.")
 @_which_machines
 @_timeout_option(STOP_SECONDS)
+@changing
 @reading
 async def stop(patience: float, **which: Any) -> None:
     """Stop a running crawl like Ctrl-C does, wait until it has stopped, and say how far it is.
@@ -92,6 +93,7 @@ async def stop(patience: float, **which: Any) -> None:
 @click.command(cls=Command, short_help="Start no new visits until 'rove unpause'.")
 @_which_machines
 @_timeout_option(PAUSE_SECONDS)
+@changing
 @reading
 async def pause(patience: float, **which: Any) -> None:
     """Let a crawl start no new visits. Visits in flight finish, and limits and stops keep working.
@@ -118,6 +120,7 @@ async def pause(patience: float, **which: Any) -> None:
 @click.command(cls=Command, short_help="Continue a paused crawl.")
 @_which_machines
 @_timeout_option(UNPAUSE_SECONDS)
+@changing
 @reading
 async def unpause(patience: float, **which: Any) -> None:
     """Let a paused crawl start visits again."""

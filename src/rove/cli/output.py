@@ -141,7 +141,7 @@ def changing(command: Callable[P, T]) -> Callable[P, T]:
             _discard_output()
             if isinstance(output.error, BrokenPipeError):
                 raise click.exceptions.Exit(0)
-            raise RoveError(f"the work is done and saved, but the output cannot be written: {_reason(output.error)}")
+            raise RoveError(f"the output cannot be written: {_reason(output.error)}; everything else is done")
         return result
 
     return run
