@@ -114,6 +114,26 @@ def check_logs(data: Path) -> None:
 
 
 @scenario
+def a_silent_site_does_not_hold_up_the_last_pages(tmp_path: Path) -> None:
+    data, held = tmp_path / "data", set[str]()
+    (tmp_path / "seeds.txt").write_text("".join(f"http://host{i}.test/\n" for i in range(6)))
+
+    def answer(host: str, path: str) -> Reply:
+        if path == "/robots.txt":
+            return Reply(status=404)
+        held.update([host] if len(held) < 2 else [])
+        return Reply("<p>A page.", held=host in held and len(web.requests_to(host, "/")) == 1)
+
+    with site(answer) as web:
+        options = [*crawl_options(data, processes=2), *web.reach, "--max-pages", 5]
+        crawl = rove("crawl", tmp_path / "seeds.txt", *options)
+    assert crawl.returncode == 0 and "page limit reached: 5 pages" in crawl.stderr, crawl.stderr
+    status = status_of(data)
+    assert status["pages"] == 5 and leased_domains(data) == 0
+    assert set(status["errors"]) == {"aborted"}, "no request has run into its timeout"
+
+
+@scenario
 def processes_whose_supervisor_is_killed_stop_and_a_new_start_waits_for_them(
     tmp_path: Path,
 ) -> None:
