@@ -30,6 +30,8 @@ PAUSE_WHILE_SEEDING = 0.25
 LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
 COUNT_RESPONDING_SECONDS = 1.0
+LAST_PAGES = 1_000
+"""Only if fewer pages are left may slow visits of several processes reserve them all."""
 FREE_PAGE_SECONDS = 1.0
 """How often a slow visit may be cancelled because it reserves one of the last pages. It takes that long to settle."""
 WAIT_FOR_SILENT = 0.1
@@ -319,7 +321,8 @@ class Claimer:
         if due == 0 and self._pages_left is not None and not has_claimed:
             # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
             due = LONGEST_NAP
-            self._free_page()
+            if self._pages_left < LAST_PAGES:
+                self._free_page()
         unfinished = len(self._queue) + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
         # Not only the seeds of the start: 'rove seeds add' may be loading more.
         if due is None and not unfinished and await self._check_seeds_loaded():
