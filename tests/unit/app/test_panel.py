@@ -144,9 +144,9 @@ def test_a_typical_view_on_one_line() -> None:
 
 
 def test_the_first_run_of_a_crawl_has_no_totals_beside_it() -> None:
-    """The frontier counts a page a moment before the run does: two different numbers would puzzle."""
+    """The frontier counts a page before the run does, so two different numbers would puzzle."""
     first = replace(TYPICAL, is_whole_crawl=True)
-    assert plain_line(first).startswith("1 h 01 min: 98,765 pages, 12.3/s now")
+    assert plain_line(first).startswith("1 h 01 min: 1,207,000 pages, 12.3/s now, 5.7/s on average, 80.0 GiB")
     for width in WIDTHS:
         text = words(rendered(first, width))
         assert "pages stored 1,207,000 " in text and "98,765" not in text
