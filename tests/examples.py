@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 from rove.urls.domain import domain_of
 from tests.acceptance.command import wait_for
 from tests.acceptance.results import exported, frontier_rows
+from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import served
 from tests.postgres import own_server
 
@@ -36,6 +37,16 @@ SHOWN_PORT = "8080"
 MAX_LINES = 14
 MAX_WIDTH = 118
 CRAWL_SECONDS = 30
+_SEEDS = {
+    "library.test/": Reply("<title>Library</title>" + "".join(f"<a href=/{page}>a page</a>" for page in range(4))),
+    **{f"library.test/{page}": Reply(f"<title>Page {page}</title>") for page in range(4)},
+    "museum.test/": Reply(status=301, headers={"Location": "http://www.museum.test/"}),
+    "www.museum.test/": Reply("<title>Museum</title>"),
+    "old-club.test/": Reply("Gone.", status=404),
+    "town.test/": Reply("Overloaded.", status=503),
+    "private.test/robots.txt": Reply("User-agent: *\nDisallow: /", type="text/plain"),
+}
+"""The replies to seeds with different outcomes."""
 _NUMBERS = re.compile(r"[\d.,:TZ-]*\d[\d.,:TZ-]*")
 
 
@@ -50,13 +61,19 @@ class Session:
         self._texts: dict[str, list[str]] = {}
 
     def run(self, example: str, *commands: str, max_lines: int = MAX_LINES) -> None:
-        """Run commands, which must succeed, and add them to an example."""
+        """Run commands, which must succeed, and add them to an example; '' adds them to none.
+
+        Of ` | grep WORD` after a command, only the lines with that word are shown.
+        """
         for command in commands:
-            result = self._start(command)
+            words, _, shown = command.partition(" | grep ")
+            result = self._start(words)
             output, _ = result.communicate(timeout=120)
             if result.returncode:
                 raise SystemExit(f"$ {command}\n{output}\nended with {result.returncode}")
-            self._add(example, command, output, max_lines)
+            if example:
+                lines = [line for line in output.splitlines() if shown in line]
+                self._add(example, command, "\n".join(lines), max_lines)
 
     @contextmanager
     def running(self, command: str, example: str = "") -> Iterator[None]:
@@ -132,6 +149,10 @@ def make_examples(directory: Path) -> None:
         session.run("demo", "rove demo --hosts 100 --seconds 15", max_lines=40)
         _use_machines(session)
         session.write(directory)
+        seeds = Session(folder / "seeds")
+        seeds.folder.mkdir()
+        _look_at_seeds(seeds)
+        seeds.write(directory)
 
 
 def _look(session: Session) -> None:
@@ -140,9 +161,18 @@ def _look(session: Session) -> None:
     session.run("pages", "rove pages --status 200 --limit 5")
     session.run("show", f"rove show {url}", max_lines=24)
     session.run("export", f"rove export --domain {_domain(url)}")
-    (session.folder / "more.txt").write_text("http://one-more.test/\n")
-    session.run("seeds", "rove seeds", "rove seeds add more.txt")
-    session.run("retry", "rove retry --status 500")
+
+
+def _look_at_seeds(session: Session) -> None:
+    """Crawl a few seeds, of which some fail."""
+    with site(_SEEDS) as web:
+        names = dict.fromkeys(place.partition("/")[0] for place in _SEEDS if not place.startswith("www."))
+        (session.folder / "seeds.txt").write_text("".join(f"http://{name}/\n" for name in names))
+        (session.folder / "more.csv").write_text("1,new.test\n2,http://old-club.test/\n3,bad domain\n")
+        politely = "--email me@crawler.test --delay 0.1 --allow-short-delay"
+        session.run("", f"rove crawl seeds.txt {politely} {shlex.join(web.reach)}")
+    session.run("seeds", "rove seeds", "rove seeds --failed --json", "rove seeds add more.csv")
+    session.run("retry", "rove retry --status 503", "rove status | grep retried")
 
 
 def _control(session: Session) -> None:

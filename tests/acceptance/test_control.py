@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import re
+import shlex
 import signal
 import subprocess
 import time
@@ -72,6 +74,7 @@ def a_crawl_is_paused_stopped_and_resumed_from_another_terminal(folder: Path) ->
             said = told("stop", "--data-dir", data)
             assert process.poll() is not None, "the command returns when the crawl has ended"
             assert said.startswith("stopped: ") and f"rove crawl --resume --data-dir {data}" in said
+            assert "it stays paused by " in said and f"end that with: rove unpause --data-dir {data}" in said
             assert "stopped by rove stop: " in output() and "continue with: rove crawl --resume" in output()
             check_clean_end(process, data, 0)
         assert told("stop", "--data-dir", data).startswith("not running: ")
@@ -105,9 +108,11 @@ def one_machine_of_two_or_both_are_paused_and_stopped(folder: Path) -> None:
             assert nodes.count(", paused,") == 2, nodes
             assert "paused on all machines by" in told("status", "--data-dir", there)
             assert "paused on all machines by" in output()
-            assert "still paused on all machines by" in told("unpause", "--data-dir", there)
+            (advice,) = re.findall(r"no new visit starts until 'rove (.*)'", output())
+            said = told("unpause", "--data-dir", there)
+            assert "still paused on all machines by" in said and f"continue with: rove {advice}" in said
             before = len(web.requests)
-            assert "no longer paused: visits start again" in told("unpause", *every)
+            assert "no longer paused: visits start again" in told(*shlex.split(advice))
             under_way(web, before)
             assert told("stop", "--data-dir", there).startswith("stopped: ")
             assert second.wait(MAX_SECONDS) == 0 and "stopped by rove stop" in output()

@@ -363,12 +363,17 @@ def _check_saved_without_output(data: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as closed:
-        for output, code, word, pattern in ((full, 1, "exclude", "full.test"), (closed, 0, "exclude", "pipe.test")):
-            said = rove_alone(
-                word, pattern, "--data-dir", data, capture_output=False, stdout=output, stderr=subprocess.PIPE
-            )
+        for output, code, *words in (
+            (full, 1, "exclude", "full.test"),
+            (closed, 0, "exclude", "pipe.test"),
+            (full, 1, "pause"),
+            (closed, 0, "stop"),
+        ):
+            said = rove_alone(*words, "--data-dir", data, capture_output=False, stdout=output, stderr=subprocess.PIPE)
             assert said.returncode == code, said
-            assert said.stderr.count("\n") == code and ("done and saved" in said.stderr) == bool(code), said.stderr
+            assert said.stderr.count("\n") == code, said.stderr
+            assert ("everything else is done" in said.stderr) == bool(code), said.stderr
+    assert "paused by " in rove("status", "--data-dir", data).stdout
     listed = rove("exclude", "--list", "--data-dir", data).stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["b.test", "full.test", "pipe.test"]
 

@@ -79,7 +79,8 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
             "restarting it in 1 s",
             output,
         ), output
-        assert "exhausted" in output
+        (pages,) = re.findall(r"^exhausted: (\d+) pages, ", output, re.MULTILINE)
+        assert int(pages) == status_of(data)["pages"], "the pages of the dead process count, reported or not"
     assert exported_urls(data) == web.expected()
     verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=16 * PAGES_PER_VISIT, killed_at=[killed_at])
     assert verdict.polite, verdict
@@ -110,6 +111,26 @@ def check_logs(data: Path) -> None:
     assert {"pages", "pages_per_s", "errors", "in_flight", "ready", "waiting", "pending"} <= figures.keys()
     assert int(figures["rss_mib"]) > 10 and int(figures["open_files"]) > 5
     assert re.search(r"INFO    [\w.]+: query name=commit times=\d+ total_s=\S+ p50_ms=\S+ p95_ms=\S+", logs["rove-1"])
+
+
+@scenario
+def a_silent_site_does_not_hold_up_the_last_pages(tmp_path: Path) -> None:
+    data, held = tmp_path / "data", set[str]()
+    (tmp_path / "seeds.txt").write_text("".join(f"http://host{i}.test/\n" for i in range(6)))
+
+    def answer(host: str, path: str) -> Reply:
+        if path == "/robots.txt":
+            return Reply(status=404)
+        held.update([host] if len(held) < 2 else [])
+        return Reply("<p>A page.", held=host in held and len(web.requests_to(host, "/")) == 1)
+
+    with site(answer) as web:
+        options = [*crawl_options(data, processes=2), *web.reach, "--max-pages", 5]
+        crawl = rove("crawl", tmp_path / "seeds.txt", *options)
+    assert crawl.returncode == 0 and "page limit reached: 5 pages" in crawl.stderr, crawl.stderr
+    status = status_of(data)
+    assert status["pages"] == 5 and leased_domains(data) == 0
+    assert set(status["errors"]) == {"aborted"}, "no request has run into its timeout"
 
 
 @scenario

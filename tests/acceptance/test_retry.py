@@ -107,9 +107,7 @@ def test_dead_seeds_that_are_given_again_are_tried_again(tmp_path: Path) -> None
             unseen = rove_alone("retry", "--data-dir", data, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert f"{seeds}: 3 seeds: 0 new, 3 tried again\n" in again.stderr, again.stderr
     assert unseen.returncode == 1
-    assert (
-        unseen.stderr == "rove: the work is done and saved, but the output cannot be written: No space left on device\n"
-    )
+    assert unseen.stderr == "rove: the output cannot be written: No space left on device; everything else is done\n"
     check_audit(data)
 
 

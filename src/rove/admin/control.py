@@ -17,7 +17,7 @@ from rove.frontier.backends import opened_backend, remote_named
 from rove.frontier.contract import Backend
 from rove.frontier.runs import Participant
 from rove.inspect.nodes import is_alive
-from rove.inspect.pauses import Scope, pauses_in_force, scope_options
+from rove.inspect.pauses import Scope, frontier_options, pauses_in_force, scope_options
 from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 
@@ -103,10 +103,10 @@ class AllMachines:
 
     scope = Scope.EVERYWHERE
 
-    def __init__(self, backend: Backend, options: dict[Scope, str]) -> None:
-        """`backend` is open."""
+    def __init__(self, backend: Backend, options: str) -> None:
+        """`backend` is open. `options` are those that name all machines."""
         self._backend = backend
-        self.options = options
+        self.options = {Scope.EVERYWHERE: options}
 
     async def instructions(self) -> dict[Scope, Instructions]:
         return {Scope.EVERYWHERE: await self._answer(self._backend.catalog.instructions())}
@@ -132,18 +132,23 @@ class AllMachines:
 
 
 @asynccontextmanager
-async def machines_given(data_dir: Path, url: str | None, crawl_name: str | None) -> AsyncIterator[Machines]:
-    """Open the machines that the options name: with a database URL all of a crawl, else the one of the directory."""
+async def machines_given(
+    data_dir: Path, url: str | None, crawl_name: str | None, *, all_machines: bool = False
+) -> AsyncIterator[Machines]:
+    """Open the machines that the options name: all of a crawl, or the one of the directory.
+
+    All are named by a database URL, or with `all_machines` by the directory of one of them.
+    """
     data = DataDir(data_dir)
-    if url is None:
-        if not data.holds_crawl and not data.in_use():
-            raise UsageError(f"{data.root} holds no crawl; use --data-dir, or --frontier for a crawl in PostgreSQL")
+    if url is None and not data.holds_crawl and not data.in_use():
+        raise UsageError(f"{data.root} holds no crawl; use --data-dir, or --frontier for a crawl in PostgreSQL")
+    remote = remote_named(url, crawl_name) if url is not None else data.remote() if all_machines else None
+    if remote is None:  # with --all-machines too: a crawl on SQLite has one machine
         yield ThisMachine(data)
         return
-    nowhere = DataDir(Path())
-    remote = remote_named(url, crawl_name)
-    async with opened_backend(nowhere, remote=remote, read_only=True) as backend:
-        yield AllMachines(backend, scope_options(nowhere, remote))
+    options = frontier_options(remote) if url is not None else scope_options(data, remote)[Scope.EVERYWHERE]
+    async with opened_backend(DataDir(Path()), remote=remote, read_only=True) as backend:
+        yield AllMachines(backend, options)
 
 
 async def stop(machines: Machines, *, patience: float, on_told: Callable[[], None]) -> Obeyed:

@@ -23,6 +23,7 @@ from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of
 from rove.app.proxies import proxy_note
 from rove.app.recovery import recover_requests, recover_store
+from rove.app.run_figures import has_had_company, stored_figures
 from rove.app.runner import RunContext, Runner
 from rove.app.running import Running
 from rove.app.seeds import SeedLoader
@@ -208,6 +209,7 @@ class CrawlApp:
         )
 
     async def _run(self, context: RunContext, control: Control) -> Summary:
+        before = await context.frontier.counts()
         running = Running(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
         async with running.runner() as runner:
             with control.running(runner):
@@ -218,12 +220,15 @@ class CrawlApp:
                 ):
                     ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
-        log.info("%s", log_line("end", ending=ending, seconds=seconds, pages=runner.progress.pages))
+        counters, counts = runner.progress.snapshot(), await context.frontier.counts()
+        if not has_had_company(await context.backend.reader.participants(), seconds):
+            counters = stored_figures(counters, before=before, after=counts)
+        log.info("%s", log_line("end", ending=ending, seconds=seconds, pages=counters.pages))
         return Summary(
             ending=ending,
-            counters=runner.progress.snapshot(),
+            counters=counters,
             seconds=seconds,
-            counts=await context.frontier.counts(),
+            counts=counts,
             failing=await context.backend.reader.failing_domains(MAX_FAILING_SHOWN),
         )
 

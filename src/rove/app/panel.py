@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from rich.console import Console
 
@@ -33,11 +33,11 @@ class Panel:
         progress: Progress,
         frontier: Frontier,
         remaining_limits: RemainingLimits,
-        is_whole_crawl: bool = False,
+        is_whole_crawl: Callable[[], Awaitable[bool]],
         clock: Callable[[], float] = steady_seconds,
         plain_seconds: float = PLAIN_SECONDS,
     ) -> None:
-        """`is_whole_crawl` says that there is no earlier run and no other machine.
+        """`is_whole_crawl` tells whether there is no earlier run and no other machine.
 
         `plain_seconds` is the time between two lines where there is no terminal.
         """
@@ -94,7 +94,8 @@ class Panel:
             next_visit=await self._frontier.next_due() if is_waiting else None,
             left=self._left(counts),
             seconds=now - progress.started,
-            is_whole_crawl=self._is_whole_crawl,
+            is_whole_crawl=await self._is_whole_crawl(),
+            is_stopping=progress.is_stopping,
         )
 
     def _left(self, counts: Counts) -> str:

@@ -32,11 +32,16 @@ class View:
     """Seconds until the next visit is due, if no domain can be visited before."""
     is_whole_crawl: bool = False
     """This run is all there is of the crawl: no earlier run and no other machine."""
+    is_stopping: bool = False
 
     @property
     def state(self) -> str:
         """What the crawl is doing, in words."""
         counters, domains = self.counters, self.counts.domains
+        if self.is_stopping:
+            in_flight = counters.in_flight
+            left = f"{counted(in_flight, 'visit')} in flight may finish" if in_flight else "writing the last pages"
+            return f"stopping: {left}"
         if self.next_visit is not None:
             waiting = "all domains wait" if domains["waiting"] != 1 else "the domain waits"
             return f"{waiting} for the next polite moment: next visit in {seconds_text(self.next_visit, whole=True)}"
@@ -77,8 +82,9 @@ def errors_text(errors: Mapping[str, int], shown: int | None = None) -> str:
 def plain_line(view: View) -> str:
     """Return the view as one line of text."""
     counters, domains = view.counters, view.counts.domains
-    # Processes report once a second, so the frontier may count pages that this run does not count yet.
-    has_more = not view.is_whole_crawl and view.counts.pages > counters.pages
+    # The frontier counts pages before their process reports them, and also those of a process that died.
+    stored = view.counts if view.is_whole_crawl else counters
+    has_more = view.counts.pages > stored.pages
     requests = counters.request_counts
     failed = [
         f"{requests.failed(kind):,} of {counted(requests.by_kind[kind], f'{name} request')} failed"
@@ -86,10 +92,10 @@ def plain_line(view: View) -> str:
         if requests.by_kind[kind]
     ]
     parts = [
-        counted(counters.pages, "page") + (f" ({view.counts.pages:,} in the whole crawl)" if has_more else ""),
+        counted(stored.pages, "page") + (f" ({view.counts.pages:,} in the whole crawl)" if has_more else ""),
         f"{view.rate:.1f}/s now",
         f"{view.average:.1f}/s on average",
-        size_text(counters.bytes),
+        size_text(stored.bytes),
         f"{counters.in_flight:,} in flight" + (f" of at most {counters.at_once:,}" if counters.at_once else ""),
         f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased",
         f"{counted(view.counts.urls_pending, 'URL')} pending",

@@ -94,6 +94,7 @@ class Supervisor:
         """Tell all workers to shut down; only the first reason counts."""
         if self._ending is None:
             self._ending = ending
+            self.progress.is_stopping = True
             self._on_stop()
             self._stopping.set()
 

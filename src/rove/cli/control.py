@@ -12,7 +12,7 @@ import click
 from rove.admin import control
 from rove.admin.control import Machines
 from rove.cli.options import DEFAULT_DATA_DIR, POSTGRESQL, Command, crawl_name_option, option
-from rove.cli.output import print_line, print_note, reading
+from rove.cli.output import changing, print_line, print_note, reading
 from rove.cli.resume import RESUME_EVERYWHERE, resume_command
 from rove.cli.types import Number
 from rove.errors import RoveError, UsageError
@@ -36,6 +36,12 @@ def _which_machines(command: F) -> F:
             group=POSTGRESQL,
             metavar="POSTGRESQL_URL",
             help="All machines of the crawl in this database.",
+        ),
+        option(
+            "--all-machines",
+            is_flag=True,
+            group=POSTGRESQL,
+            help="With --data-dir: all machines of the crawl, not only this one.",
         ),
         option(
             "--data-dir",
@@ -63,6 +69,7 @@ def _timeout_option(seconds: float) -> Callable[[F], F]:
 @click.command(cls=Command, short_help="Stop a running crawl cleanly.")
 @_which_machines
 @_timeout_option(STOP_SECONDS)
+@changing
 @reading
 async def stop(patience: float, **which: Any) -> None:
     """Stop a running crawl like Ctrl-C does, wait until it has stopped, and say how far it is.
@@ -77,6 +84,8 @@ async def stop(patience: float, **which: Any) -> None:
                 f"not stopped after {patience:g} s: {', '.join(obeyed.late)}; see its rove.log, or end it with kill"
             )
         print_line(("stopped" if obeyed.was_running else "not running") + _how_far(obeyed.counts))
+        for scope, pause in (await control.pauses_of(machines)).items():
+            print_line(f"it stays {pause_text(pause, scope)}; end that with: rove unpause {machines.options[scope]}")
         if obeyed.counts is None or obeyed.counts.urls_pending:
             print_line(f"continue with: {_resume_command(machines, which['data_dir'])}")
 
@@ -84,6 +93,7 @@ async def stop(patience: float, **which: Any) -> None:
 @click.command(cls=Command, short_help="Start no new visits until 'rove unpause'.")
 @_which_machines
 @_timeout_option(PAUSE_SECONDS)
+@changing
 @reading
 async def pause(patience: float, **which: Any) -> None:
     """Let a crawl start no new visits. Visits in flight finish, and limits and stops keep working.
@@ -110,6 +120,7 @@ async def pause(patience: float, **which: Any) -> None:
 @click.command(cls=Command, short_help="Continue a paused crawl.")
 @_which_machines
 @_timeout_option(UNPAUSE_SECONDS)
+@changing
 @reading
 async def unpause(patience: float, **which: Any) -> None:
     """Let a paused crawl start visits again."""
@@ -129,13 +140,14 @@ async def unpause(patience: float, **which: Any) -> None:
 
 
 def _machines(
-    data_dir: Path | None, frontier: str | None, crawl_name: str | None
+    data_dir: Path | None, frontier: str | None, crawl_name: str | None, all_machines: bool
 ) -> AbstractAsyncContextManager[Machines]:
     if frontier is None and crawl_name is not None:
         raise UsageError("--crawl-name names a crawl in PostgreSQL; give --frontier too")
     if frontier is not None and data_dir is not None:
         raise UsageError("--data-dir means this machine and --frontier all machines of the crawl; give one of them")
-    return control.machines_given(data_dir or DEFAULT_DATA_DIR, frontier, crawl_name)
+    directory = data_dir or DEFAULT_DATA_DIR
+    return control.machines_given(directory, frontier, crawl_name, all_machines=all_machines)
 
 
 def _say_stopping() -> None:

@@ -19,8 +19,9 @@ from rove.cli.options import Command, option, whole_number
 from rove.cli.output import flush, print_line, printing
 from rove.cli.run import run_crawl
 from rove.cli.types import Number
+from rove.datadir import DataDir
 from rove.demo.web import SmallWeb
-from rove.errors import RoveError
+from rove.errors import RoveError, UsageError
 from rove.notation.humanize import counted
 
 HOSTS = 300
@@ -46,6 +47,8 @@ KEPT = "rove-demo"
 )
 def demo(hosts: int, seconds: float, keep: Path | None) -> int:
     """Crawl some hundred small sites, served on this machine, for half a minute."""
+    if keep is not None and DataDir(keep).holds_crawl:
+        raise UsageError(f"{keep} holds a crawl already; delete it, or keep this one elsewhere: --keep DIR")
     with printing():
         print_line(introduction(hosts))
     with tempfile.TemporaryDirectory(prefix="rove-demo-") as folder:

@@ -103,6 +103,12 @@ def crawl_console(*, quiet: bool = False) -> Console:
     return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, quiet=quiet)
 
 
+def print_sentence(console: Console, sentence: str) -> None:
+    """Print a sentence. On a terminal, lines end between words, unless there is a command to copy."""
+    has_command = "rove " in sentence
+    console.print(one_line(sentence), soft_wrap=has_command or not console.is_terminal)
+
+
 class _HarmlessConsole(Console):
     """A console that escapes the text of everything it draws. Its own colours and cursor movements are not text."""
 
@@ -135,7 +141,7 @@ def changing(command: Callable[P, T]) -> Callable[P, T]:
             _discard_output()
             if isinstance(output.error, BrokenPipeError):
                 raise click.exceptions.Exit(0)
-            raise RoveError(f"the work is done and saved, but the output cannot be written: {_reason(output.error)}")
+            raise RoveError(f"the output cannot be written: {_reason(output.error)}; everything else is done")
         return result
 
     return run

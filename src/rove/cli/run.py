@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import uvloop
 from rich.console import Console
@@ -10,14 +11,14 @@ from rich.console import Console
 from rove.app.application import CrawlApp, Summary
 from rove.app.panel import PLAIN_SECONDS, Panel
 from rove.app.preparation import CrawlOptions
+from rove.app.run_figures import is_whole_crawl
 from rove.app.runner import RunContext, Runner
 from rove.cli.conclusion import conclude
-from rove.cli.output import crawl_console
+from rove.cli.output import crawl_console, print_sentence
 from rove.cli.resume import resume_command
 from rove.cli.terminal import StopSignals
 from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir
-from rove.notation.harmless import one_line
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.resources.runtime import tune_process
 
@@ -39,7 +40,7 @@ def run_crawl(
             panels[:] = [panel]
             await panel.show()
 
-    app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch, outage_rules=outage_rules)
+    app = CrawlApp(options, say=partial(print_sentence, console), watch=watch, outage_rules=outage_rules)
 
     def stop() -> None:
         if app.stop():
@@ -75,7 +76,7 @@ def run_crawl(
             result, resume_command=resume_command(options.data_dir) if can_resume else "", has_joined=options.join
         )
         for line in conclusion.lines:
-            console.print(one_line(line))
+            print_sentence(console, line)
         ending, exit_code = result.ending, conclusion.exit_code
     if signals.received is not None and ending is Ending.STOPPED:
         return 128 + signals.received
@@ -89,6 +90,6 @@ def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_sec
         progress=runner.progress,
         frontier=context.frontier,
         remaining_limits=context.remaining_limits,
-        is_whole_crawl=context.is_first_run and context.remote is None,
+        is_whole_crawl=partial(is_whole_crawl, context),
         plain_seconds=plain_seconds,
     )

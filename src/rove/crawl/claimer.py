@@ -30,6 +30,10 @@ PAUSE_WHILE_SEEDING = 0.25
 LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
 COUNT_RESPONDING_SECONDS = 1.0
+LAST_PAGES = 1_000
+"""Only if fewer pages are left may slow visits of several processes reserve them all."""
+FREE_PAGE_SECONDS = 1.0
+"""How often a slow visit may be cancelled because it reserves one of the last pages. It takes that long to settle."""
 WAIT_FOR_SILENT = 0.1
 """How often to look for domains that respond while only those may be claimed."""
 
@@ -49,11 +53,12 @@ class Claimer:
         all_seeds_loaded: Callable[[], Awaitable[bool]],
         claims: Claims,
         on_queued: Callable[[], None],
+        cancel_slowest: Callable[[], None],
     ) -> None:
         """Prepare to claim.
 
         `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get. `on_queued` is called when
-        leases have been queued.
+        leases have been queued, `cancel_slowest` when a slow visit reserves a page that another domain could bring.
         """
         self._context = context
         self._frontier = context.frontier
@@ -65,9 +70,13 @@ class Claimer:
         self._check_seeds_loaded = all_seeds_loaded
         self._seeds_loaded = False
         self._on_queued = on_queued
+        self._cancel_slowest = cancel_slowest
+        self._next_cancel = 0.0
         self._queue: deque[HeldLease] = deque()
         self._holds_back = False
         self._pages_left: int | None = None
+        self._are_pages_reserved = False
+        """Nothing can be claimed only because every page until the limit may be brought by a visit of this process."""
         self._outages = context.frontier.outages
         self._responding = 0
         self._next_count = 0.0
@@ -133,6 +142,7 @@ class Claimer:
         shutdown = self._context.shutdown
         while not shutdown.has_begun:
             self._woken.clear()
+            self._are_pages_reserved = False
             room = 0 if await self._must_pause() else self._room()
             if self._outage.is_offline and self._claims.is_alone:
                 shutdown.begin(Ending.EXHAUSTED)  # suspects are tried again when sites respond
@@ -144,6 +154,8 @@ class Claimer:
             self._is_probing = False
             if room <= 0:
                 self._holds_back = False
+                if self._are_pages_reserved and await self._claims.next_due() == 0:
+                    self._free_page()
                 await self._nap(LONGEST_NAP)
                 continue
             is_seeding = not await self._all_seeds_loaded()
@@ -226,8 +238,20 @@ class Claimer:
         if self._pages_left is not None:
             if self._pages_left <= 0:
                 self._context.shutdown.begin(Ending.MAX_PAGES)
-            room = min(room, self._pages_left - claimed - self._writer.unsettled)
+            unreserved = self._pages_left - claimed - self._writer.unsettled
+            self._are_pages_reserved = unreserved <= 0 < room
+            room = min(room, unreserved)
         return min(room, MAX_CLAIM)
+
+    def _free_page(self) -> None:
+        """Let a slow visit give its page to a domain that is due, so that one site cannot hold up the last pages.
+
+        The lease ends before its page is claimed again, so the limit stays exact.
+        """
+        now = self._context.clock()
+        if now >= self._next_cancel and not self._context.shutdown.has_begun:
+            self._next_cancel = now + FREE_PAGE_SECONDS
+            self._cancel_slowest()
 
     async def _claim(self, wanted: int, claiming: Awaitable[list[Lease]], *, is_probe: bool = False) -> int:
         """Claim up to this many domains, with the robots.txt records of their URLs; return how many.
@@ -297,6 +321,8 @@ class Claimer:
         if due == 0 and self._pages_left is not None and not has_claimed:
             # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
             due = LONGEST_NAP
+            if self._pages_left < LAST_PAGES:
+                self._free_page()
         unfinished = len(self._queue) + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
         # Not only the seeds of the start: 'rove seeds add' may be loading more.
         if due is None and not unfinished and await self._check_seeds_loaded():

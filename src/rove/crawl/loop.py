@@ -94,6 +94,7 @@ class Crawl:
             all_seeds_loaded=all_seeds_loaded,
             claims=DueSuspects(context.frontier) if is_trial else DueDomains(context.frontier, backoffs),
             on_queued=lambda: self._slots.fill(),
+            cancel_slowest=lambda: self._slots.cancel_slowest(context.clock()),
         )
         self._slots = Slots(context, self._claimer, self._outage)
 
@@ -137,6 +138,7 @@ class Crawl:
             await self._shutdown.wait(tasks)
         finally:
             self.stop()
+            self.progress.is_stopping = True
             await cancel(helpers)
             await asyncio.wait([claimer])
             self._claimer.give_back_queue()

@@ -100,6 +100,8 @@ class Progress(Counters, kw_only=True):
     """When a site last responded to a request of this process, by the steady clock."""
     answered_from: float = -math.inf
     """The latest start of a request that a site responded to, by the steady clock."""
+    is_stopping: bool = False
+    """No new visit starts, because the crawl ends."""
     marks: deque[tuple[float, int, int]] = msgspec.field(default_factory=deque)
     """Time, pages and visits at recent moments, oldest first."""
 

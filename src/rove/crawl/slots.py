@@ -24,6 +24,8 @@ MOST_PER_GROUP = 8
 """Visits at a time to address literals of one network (urls/address_group.py)."""
 SLOTS_PER_GROUP_VISIT = 8
 """With fewer slots, a network gets one visit at a time for this many slots."""
+SLOW_SECONDS = 5.0
+"""A request that takes longer may be cancelled for the sake of another domain."""
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,8 @@ class Slots:
             at_once=max(1, min(MOST_PER_GROUP, start // SLOTS_PER_GROUP_VISIT)), clock=context.clock
         )
         """Addresses of one network share a few slots, because a network costs no more than an address."""
+        self._cancelled_slow: set[int] = set()
+        """Domains whose slow visit was cancelled, at most one a second."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -77,6 +81,23 @@ class Slots:
             if record.requesting_host and exclusions.covers(record.requesting_host):
                 self._cancel(record, task)
 
+    def cancel_slowest(self, now: float) -> None:
+        """Cancel the visit whose request has taken longest, if it is slow. A domain is not cancelled a second time.
+
+        So a page that takes long is fetched at the second visit, even if all sites that are left are slow.
+        """
+        slow = [
+            record
+            for record in self._running
+            if record.requesting_host
+            and now - record.request_began > SLOW_SECONDS
+            and record.lease.domain not in self._cancelled_slow
+        ]
+        if slow:
+            record = min(slow, key=lambda record: record.request_began)
+            self._cancelled_slow.add(record.lease.domain)
+            self._cancel(record, self._running[record])
+
     def _cancel(self, record: VisitRecord, task: asyncio.Task[None]) -> None:
         if not task.cancelling():
             log.warning("cancelled a visit to %s", record.lease.name)
@@ -102,20 +123,23 @@ class Slots:
         task.add_done_callback(partial(self._end, record, room))
 
     async def _visit(self, record: VisitRecord) -> None:
+        visit = Visit(self._context, record)
         try:
-            await Visit(self._context, record).run()
-        except RoveError:
+            await visit.run()
+        except (RoveError, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception:
+        except BaseException:  # a panic of a parser in Rust is no Exception
             # One page must neither end the crawl nor come back for ever.
             log.exception("internal error in a visit to %s", record.lease.name)
             self._context.progress.internal_errors += 1
-            record.settle(record.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR)
+            record.settle(visit.busy_with, UrlState.FAILED, FailReason.INTERNAL_ERROR)
 
     def _end(self, record: VisitRecord, room: Room | None, task: asyncio.Task[None]) -> None:
         if room is not None:
             self._group_room.give_back(room)
         failure = None if task.cancelled() else task.exception()
+        if task.cancelled() or failure is not None:
+            record.lose_unfinished()
         try:
             self._hand_over(record)
         except Exception as error:

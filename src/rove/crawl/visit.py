@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from typing import assert_never
 
 from rove.crawl.context import CrawlContext
@@ -67,6 +68,8 @@ class Visit:
         self._record = record
         self._requester = Requester(context, record)
         self._robots_check = RobotsCheck(context, record, self._requester)
+        self.busy_with = record.lease.urls[0].fingerprint
+        """Which URL the visit is working on."""
         self._guess: HttpsGuess | None = None
         self._read_for_others: set[str] = set()
         """Origins whose robots.txt this visit has read only because other domains want it."""
@@ -77,12 +80,8 @@ class Visit:
 
     async def run(self) -> None:
         """Make the visit."""
-        try:
+        with closing(self._requester), suppress(VisitOver):
             await self._visit_first_allowed()
-        except VisitOver:
-            return
-        finally:
-            self._requester.close()
 
     async def _visit_first_allowed(self) -> None:
         """Go through the domain's URLs until one of them has been requested."""
@@ -125,6 +124,7 @@ class Visit:
         target: Target | None = first
         has_requested = False
         while target is not None:
+            self.busy_with = target.url.fingerprint
             verdict = await self._robots_check.verdict(target.url)
             if self._context.settings.sitemaps and not target.is_robots:
                 self._collect_sitemaps(target.url)

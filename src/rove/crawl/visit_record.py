@@ -150,6 +150,17 @@ class VisitRecord:
         """Record that the response to the last request could not be read."""
         self.requests[-1] = self.requests[-1].replace(error=kind)
 
+    def lose_unfinished(self) -> None:
+        """Record of a visit that broke off that requests without an effect on their URL do not count.
+
+        Their URLs stay pending and will be requested again.
+        """
+        ended = self.settled.keys() | self.deferred.keys()
+        for index, row in enumerate(self.requests):
+            is_reason_enough = row.error == FailureKind.ABORTED or row.settlement is not Settlement.SETTLED
+            if row.kind is not RequestKind.ROBOTS and row.fingerprint not in ended and not is_reason_enough:
+                self.requests[index] = row.replace(settlement=Settlement.LOST)
+
     def note_challenge(self) -> None:
         """Record that the last request brought a bot wall, which slows the domain down as a 429 does."""
         self.answers.is_overloaded = True

@@ -43,13 +43,16 @@ def scope_options(data: DataDir, remote: Remote | None) -> dict[Scope, str]:
     here = f"--data-dir {shlex.quote(str(data.root))}"
     if remote is None:  # there is only one machine
         return dict.fromkeys(Scope, here)
-    return {Scope.HERE: here, Scope.EVERYWHERE: frontier_options(remote)}
+    # Not the URL: its password must not be shown, and without it the command could not be pasted.
+    return {Scope.HERE: here, Scope.EVERYWHERE: f"{here} --all-machines"}
 
 
 def frontier_options(remote: Remote) -> str:
-    """Return the options that name a crawl in PostgreSQL, without the password."""
+    """Return the options that name a crawl in PostgreSQL, and in words what is missing: the password."""
     name = "" if remote.crawl_name == DEFAULT_CRAWL_NAME else f" --crawl-name {remote.crawl_name}"
-    return f"--frontier {shlex.quote(redacted(remote.url))}{name}"
+    url = redacted(remote.url)
+    missing = "" if url == remote.url else " (write the URL as you gave it: what is secret is not shown here)"
+    return f"--frontier {shlex.quote(url)}{name}{missing}"
 
 
 def pause_json(pause: Instruction, scope: Scope) -> dict[str, Any]:

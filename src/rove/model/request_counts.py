@@ -109,6 +109,20 @@ def request_counts(counters: Mapping[str, int]) -> RequestCounts:
     )
 
 
+def counters_of(counts: RequestCounts) -> Counter[str]:
+    """Return the counters that the counts were built from.
+
+    >>> counters = {"requests.page": 2, "errors.page.dns": 1, "requests.robots": 1}
+    >>> counters_of(request_counts(counters)) == Counter(counters)
+    True
+    """
+    counters = Counter({f"{_REQUESTS}{kind}": number for kind, number in counts.by_kind.items()})
+    for prefix, families in ((_ERRORS, counts.errors_by_kind), (_WITHOUT_CONTENT, counts.without_content_by_kind)):
+        for kind, family in families.items():
+            counters.update({f"{prefix}{kind}.{name}": number for name, number in family.items()})
+    return counters
+
+
 def _family(counters: Mapping[str, int], prefix: str) -> dict[str, int]:
     found = {name.removeprefix(prefix): number for name, number in counters.items() if name.startswith(prefix)}
     return {name: number for name, number in found.items() if number}

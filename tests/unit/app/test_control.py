@@ -12,11 +12,12 @@ from rove.app.control import Control, StoppedInPreparation, beside
 from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
-from rove.datadir import DataDir
+from rove.datadir import DataDir, Remote
 from rove.errors import FrontierError
+from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
-from rove.inspect.pauses import Scope, scope_options
+from rove.inspect.pauses import Scope, frontier_options, scope_options
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 
 STOP, PAUSE = InstructionKind.STOP, InstructionKind.PAUSE
@@ -208,3 +209,20 @@ async def test_a_stop_between_preparation_and_run_is_kept(tmp_path: Path) -> Non
 
 def test_every_scope_has_options_that_name_it(tmp_path: Path) -> None:
     assert scope_options(DataDir(Path("my data")), None)[Scope.HERE] == "--data-dir 'my data'"
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("postgresql://ann@db/x", "--frontier postgresql://ann@db/x"),
+        (
+            "postgresql://ann:s3cret@db/x",
+            "--frontier 'postgresql://ann:***@db/x' (write the URL as you gave it: what is secret is not shown here)",
+        ),
+    ],
+)
+def test_advice_that_needs_a_password_says_so(url: str, options: str) -> None:
+    remote = Remote(url=url, crawl_name=DEFAULT_CRAWL_NAME)
+    assert frontier_options(remote) == options
+    in_a_joined_directory = scope_options(DataDir(Path("mine")), remote)[Scope.EVERYWHERE]
+    assert in_a_joined_directory == "--data-dir mine --all-machines", "it can be pasted"

@@ -144,9 +144,9 @@ def test_a_typical_view_on_one_line() -> None:
 
 
 def test_the_first_run_of_a_crawl_has_no_totals_beside_it() -> None:
-    """The frontier counts a page a moment before the run does: two different numbers would puzzle."""
+    """The frontier counts a page before the run does, so two different numbers would puzzle."""
     first = replace(TYPICAL, is_whole_crawl=True)
-    assert plain_line(first).startswith("1 h 01 min: 98,765 pages, 12.3/s now")
+    assert plain_line(first).startswith("1 h 01 min: 1,207,000 pages, 12.3/s now, 5.7/s on average, 80.0 GiB")
     for width in WIDTHS:
         text = words(rendered(first, width))
         assert "pages stored 1,207,000 " in text and "98,765" not in text
@@ -187,6 +187,8 @@ def test_a_healthy_crawl_with_one_seed_looks_healthy() -> None:
             "all domains wait for the next polite moment: next visit in 0 s",
         ),
         (replace(EMPTY, counters=Counters(visits=1)), "writing the last pages"),
+        (replace(TYPICAL, is_stopping=True), "stopping: 432 visits in flight may finish"),
+        (replace(ONE_SEED, is_stopping=True), "stopping: writing the last pages"),
     ],
 )
 def test_the_state_in_words(view: View, state: str) -> None:
@@ -216,6 +218,10 @@ def panel_of(
 ) -> tuple[Panel, Progress]:
     """Make a panel of a crawl that began 50 seconds ago."""
     frontier: Any = Counting(counts)
+
+    async def whole_crawl() -> bool:
+        return False
+
     progress = Progress(started=100.0)
     remaining_limits = RemainingLimits(
         limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=lambda: 150.0
@@ -225,6 +231,7 @@ def panel_of(
         progress=progress,
         frontier=frontier,
         remaining_limits=remaining_limits,
+        is_whole_crawl=whole_crawl,
         clock=lambda: 150.0,
         plain_seconds=plain_seconds,
     )

@@ -157,6 +157,32 @@ def test_the_console_shows_words_between_colons_and_brackets(stderr: Stream) -> 
     assert stderr.written == b"a :smile: [bold]b[/bold]\n"
 
 
+@pytest.mark.parametrize(
+    ("sentence", "lines"),
+    [
+        ("limits default: --delay 70s, --max-links 2000", ["limits default: ", "--delay 70s, ", "--max-links 2000"]),
+        ("continue with: rove crawl --resume", ["continue with: rove crawl --resume"]),
+    ],
+)
+def test_a_sentence_breaks_between_words_and_a_command_does_not(
+    stderr: Stream, sentence: str, lines: list[str]
+) -> None:
+    console = output.crawl_console()
+    console.width = 17
+    output.print_sentence(console, sentence)
+    printed = stderr.written.decode().splitlines()
+    assert [line.strip() for line in printed] == [line.strip() for line in lines]
+    assert all(len(line) <= 17 for line in printed) or len(printed) == 1
+
+
+def test_a_sentence_in_a_file_is_one_line(streams: SimpleNamespace) -> None:
+    streams.stderr = Stream(is_terminal=False)
+    console = output.crawl_console()
+    console.width = 17
+    output.print_sentence(console, "limits default: --delay 70s, --max-links 2000")
+    assert streams.stderr.written == b"limits default: --delay 70s, --max-links 2000\n"
+
+
 def test_a_closed_pipe_is_noticed_without_writing(streams: SimpleNamespace) -> None:
     reader, writer = os.pipe()
     streams.stdout = SimpleNamespace(fileno=lambda: writer)

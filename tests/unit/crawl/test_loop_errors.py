@@ -12,7 +12,9 @@ from rove.crawl.shutdown import Ending
 from rove.errors import DiskFull, FrontierError, RoveError, StoreError
 from rove.fetch.contract import Request
 from rove.model.visits import VisitResult
-from tests.unit.crawl.scripted import ScriptedFetcher, page, page_with_links, redirect
+from rove.parse.html import Document, PageSource, read_html
+from rove.urls.canonical import UrlForm
+from tests.unit.crawl.scripted import ScriptedFetcher, page, page_with_links, redirect, robots
 from tests.unit.crawl.workspace import Workspace, Wrapped, chain_of_hosts, front_pages
 
 
@@ -278,4 +280,60 @@ class TestErrorsInVisits:
         await workspace.open("http://h0.test/")
         assert await workspace.run() is Ending.EXHAUSTED
         assert (await workspace.states())["http://h0.test/b"] == "failed"
-        assert workspace.fetcher.requested.count("http://h0.test/b") <= 2
+        assert workspace.fetcher.requested.count("http://h0.test/b") == 1
+
+    async def test_an_internal_error_fails_the_url_that_the_visit_was_busy_with(self, workspace: Workspace) -> None:
+        rules = robots("User-agent: *\nDisallow: /private")
+        workspace.fetcher = ScriptedFetcher(
+            {"http://h0.test/robots.txt": rules, "http://h0.test/": page()} | {"http://h0.test/private": page()}
+        )
+
+        async def break_down(request: Request) -> None:
+            if request.url.text == "http://h0.test/":
+                raise RuntimeError("broken")
+
+        workspace.fetcher.before_answer = break_down
+        await workspace.open("http://h0.test/private", "http://h0.test/")
+        assert await workspace.run() is Ending.EXHAUSTED
+        assert await workspace.states() == {"http://h0.test/private": "blocked", "http://h0.test/": "failed"}
+        assert workspace.fetcher.requested.count("http://h0.test/") == 1
+
+    async def test_a_panic_fails_its_page_and_no_other(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A parser in Rust panics with a BaseException, after the response has come."""
+        urls = front_pages(3)
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+
+        class Panic(BaseException):
+            pass
+
+        def read(source: PageSource, form: UrlForm) -> Document:
+            if source.url == urls[1]:
+                raise Panic("index out of bounds")
+            return read_html(source, form)
+
+        monkeypatch.setattr("rove.crawl.visit.read_html", read)
+        await workspace.open(*urls)
+        assert await workspace.run() is Ending.EXHAUSTED
+        assert await workspace.states() == dict.fromkeys(urls, "done") | {urls[1]: "failed"}
+        assert workspace.progress.errors["internal"] == 1
+
+    async def test_a_visit_that_broke_off_leaves_no_request_that_seems_to_count(self, workspace: Workspace) -> None:
+        """Its page is requested again after a resume, so that its first request must not count."""
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await workspace.open("http://h0.test/")
+        inflight_log = workspace.inflight_log()
+        note = inflight_log.note
+
+        def full_after_the_page(line: Note) -> None:
+            if line.row.url == "http://h0.test/" and line.row.status:
+                raise DiskFull("no room")
+            note(line)
+
+        inflight_log.note = full_after_the_page  # type: ignore[method-assign, assignment]
+        with pytest.raises(DiskFull, match="no room"):
+            await workspace.run()
+        assert await workspace.states() == {"http://h0.test/": "pending"}
+        rows = await workspace.rows("SELECT url, settlement FROM request ORDER BY seq")
+        assert rows == [("http://h0.test/robots.txt", ""), ("http://h0.test/", "lost")]

@@ -92,9 +92,11 @@ class TestStop:
             if not request.url.text.endswith("robots.txt"):
                 crawl.stop()
                 await workspace.some_turns()
+                assert crawl.progress.is_stopping, "the panel says so"
 
         workspace.fetcher.before_answer = stop
         await crawl.run()
+        assert workspace.progress.internal_errors == 0
         assert len(workspace.fetcher.pages_requested) == 1
         assert (await workspace.counts()).pages == workspace.progress.pages == 1
         assert set(await workspace.pages()) == set(workspace.fetcher.pages_requested)
