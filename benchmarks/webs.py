@@ -26,6 +26,7 @@ class Arena:
 QUICK = {
     "40kb": ("raw", "bare-2", "rove-2", "postgres-2", SCRAPY),
     "https": ("handshakes-2", "rove-2"),
+    "real": ("lexbor-2", "rove-2"),
 }
 """The contestants of the quick runs; on other webs only rove-2."""
 CRAWLERS = ("rove-2", "postgres-2", SCRAPY)
@@ -64,6 +65,11 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
             ),
             contestants=("raw-2", "handshakes-2", "bare-2", *CRAWLERS),
         ),
+        "real": Arena(
+            about="20,000 hosts, pages like real ones (165 KB, 33 KB gzipped, 145 links), a delay that does not bind",
+            trial=replace(usual, plan=usual.plan.with_knobs("real=true", "pages_per_host=1000")),
+            contestants=("raw", "lexbor-2", "rove-2", "postgres-2"),
+        ),
         "200k": Arena(
             about="200,000 hosts, 40 KB, the default delay of 70 s, which does not bind either",
             trial=wide,
@@ -90,6 +96,6 @@ def _tiny(name: str, arena: Arena) -> Arena:
     trial = arena.trial
     chosen = QUICK.get(name, ("rove-2",))
     hosts = 300 if trial.plan.hosts == 20_000 else 3_000
-    plan = replace(trial.plan, hosts=hosts, clogged=min(trial.plan.clogged, 1_000))
+    plan = replace(trial.plan.with_knobs("templates=20"), hosts=hosts, clogged=min(trial.plan.clogged, 1_000))
     trial = replace(trial, plan=plan, concurrency=50, warm_up=0.5, seconds=1.0)
     return replace(arena, trial=trial, contestants=chosen)
