@@ -40,7 +40,7 @@ def words() -> tuple[str, ...]:
 def _text() -> str:
     """Return a long text, of which pages take pieces."""
     choice = random.Random("text")
-    weights = list(accumulate(1 / (rank + 10) for rank in range(len(words()))))
+    weights = list(accumulate(1 / (rank + 3) for rank in range(len(words()))))
     sentences = []
     size = 0
     while size < _POOL:
@@ -68,6 +68,9 @@ class Vocabulary:
         self._choice = choice
         self._classes = choice.choices(_names(), k=50)
 
+    def _class(self) -> str:
+        return self._classes[int(len(self._classes) * self._choice.random() ** 2)]
+
     def prose(self, length: int) -> str:
         """Return about as many bytes of text."""
         text = _text()
@@ -82,7 +85,7 @@ class Vocabulary:
 
     def name(self, length: int) -> str:
         """Return an identifier of about this length."""
-        name = self._choice.choice(self._classes)
+        name = self._class()
         while len(name) < length - 4:
             name += f"-{self._choice.choice(words())}"
         return name[: length + 6]
@@ -93,9 +96,9 @@ class Vocabulary:
         length = max(1, int(length * choice.choice((0.4, 0.6, 0.8, 1.0, 1.2, 2.0))))
         match attribute:
             case "class":
-                value = choice.choice(self._classes)
+                value = self._class()
                 while len(value) < length - 4:
-                    value += f" {choice.choice(self._classes)}"
+                    value += f" {self._class()}"
                 return value
             case "title" | "alt" | "aria-label":
                 return self.prose(length).replace("\n", " ")
@@ -112,9 +115,7 @@ def _scripts() -> str:
     choice = random.Random("scripts")
     names = [
         "".join(choices)
-        for choices in (
-            choice.choices(string.ascii_letters, k=choice.choice((1, 1, 1, 2, 2, 7, 9))) for _ in range(600)
-        )
+        for choices in (choice.choices(string.ascii_letters, k=choice.choice((1, 1, 1, 2, 2, 7, 9))) for _ in range(40))
     ]
     forms = (
         "function {0}({1},{2}){{return {1}.{3}&&{2}[{n}]}}",
@@ -127,7 +128,13 @@ def _scripts() -> str:
     size = 0
     while size < _POOL:
         form = choice.choice(forms)
-        part = form.format(*choice.choices(names, k=4), n=choice.randrange(12), w=choice.choice(_names()[:25]))
+        # Scripts repeat themselves.
+        again = parts and choice.random() < 0.3
+        part = (
+            choice.choice(parts[-60:])
+            if again
+            else form.format(*choice.choices(names, k=4), n=choice.randrange(12), w=choice.choice(_names()[:25]))
+        )
         parts.append(part)
         size += len(part)
     return "".join(parts)
@@ -153,7 +160,7 @@ def _styles() -> str:
 def _figures() -> str:
     choice = random.Random("figures")
     return "".join(
-        choice.choices(("1.5", "0-", "12", " c", "-2.", "4", "assets/", "_", "img-", "a", "7"), k=_POOL // 2)
+        choice.choices(("1.5-", "0-0 ", "12.25", " c-1.3", "-2.75", "4", "assets/", "image-", "7.04"), k=_POOL // 2)
     )
 
 

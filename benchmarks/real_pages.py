@@ -92,7 +92,9 @@ def quantile(name: str, share: float) -> float:
     values = FIGURES[name]
     place = max(index for index, at in enumerate(QUANTILES[:-1]) if at <= share)
     low, high = values[place], values[place + 1]
-    return low + (high - low) * (share - QUANTILES[place]) / (QUANTILES[place + 1] - QUANTILES[place])
+    way = (share - QUANTILES[place]) / (QUANTILES[place + 1] - QUANTILES[place])
+    # Sizes are closer to a geometric than to a linear growth between two quantiles.
+    return low + (high - low) * way if low < 1 else low * (high / low) ** way
 
 
 def figures_of(seed: int, count: int) -> list[Figures]:
