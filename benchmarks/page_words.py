@@ -124,7 +124,7 @@ def _scripts() -> str:
         "window.{0}=window.{1}||[];{2}.addEventListener('{w}',function({3}){{{0}.{2}()}});",
         '"{w}":{{"{0}":{n},"url":"https:\\/\\/{w}.test\\/{1}"}},',
     )
-    parts = []
+    parts: list[str] = []
     size = 0
     while size < _POOL:
         form = choice.choice(forms)

@@ -46,6 +46,8 @@ class PlainProfile(Profile):
     """The number of different real pages."""
     hostile: float = 0
     """Share of hosts whose pages harm a crawler, in a real web."""
+    hostile_scale: float = 1
+    """How large the hostile pages are; 1: up to 5 MiB."""
 
 
 BENCH = PlainProfile(
@@ -83,6 +85,10 @@ class PlainWeb(SmallWeb):
     def path(self, position: int) -> str:
         """Return the path of an entry, which is the same on all hosts."""
         return self.plan.entry(self.plan.bare_host(0), position).path
+
+    def is_hostile(self, host: str) -> bool:
+        """Tell whether all pages of a host are hostile."""
+        return False
 
     def prepare(self) -> None:
         """Make what all pages share, before the first request."""

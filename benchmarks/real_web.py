@@ -13,14 +13,17 @@ from functools import cached_property
 
 from isal import isal_zlib
 
-from benchmarks import real_folder, real_pages
+from benchmarks import hostile_pages, real_folder, real_pages
 from benchmarks.plain_web import PlainProfile, PlainWeb
-from benchmarks.real_pages import Template
+from benchmarks.real_pages import NAME, Template
 from rove.demo.draw import Draw, number
 from rove.demo.profile import EntryKind
 from rove.demo.response import WebResponse
 from rove.demo.site import Entry, Host, SitePlan, Spot
 
+HOSTILE_SEED = 2
+_HOSTILE_LINKS = 20
+"""Links of a hostile page to further ones of its host."""
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _TRAILER = struct.Struct("<II")
 _RAW = -15
@@ -55,23 +58,30 @@ class RealWeb(PlainWeb):
         super().__init__(seed, hosts, profile)
         self._paths = [path_of(seed, position) for position in range(profile.pages_per_host[1])]
         self._count = int(profile.templates)
+        self._hostile = profile.hostile
+        self._hostile_scale = profile.hostile_scale
         self.plan = _RealPlan(seed, hosts, profile, self._paths)
         self._scheme = "https" if profile.secure else "http"
         self._folder = folder
 
+    def is_hostile(self, host: str) -> bool:
+        """Tell whether all pages of a host are hostile."""
+        return number(HOSTILE_SEED, host) < self._hostile * (1 << 64)
+
     def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> WebResponse:
         position = spot.entry.number
-        templates = self.templates
+        templates = self.hostile_templates if self.is_hostile(host.name) else self.templates
         template = templates[number(self.seed, f"template {host.name} {position}") % len(templates)]
-        elsewhere = [self._elsewhere(draw) for _ in range(template.source.other_hosts)]
+        elsewhere = [self.elsewhere(draw) for _ in range(template.source.other_hosts)]
         part = template.source.navigation_of(f"{host.name} {position}", host.name, elsewhere)
-        if "gzip" not in codings:
+        if "gzip" not in codings or not template.is_sent_compressed:
             return _response(template.source.content_type, "", template.source.head + part + template.source.rest)
         return _response(template.source.content_type, "gzip", template.compressed(part))
 
     def prepare(self) -> None:
         """Make the templates."""
         assert self.templates
+        assert self.hostile_templates or not self._hostile
 
     @cached_property
     def templates(self) -> list[Prepared]:
@@ -83,7 +93,29 @@ class RealWeb(PlainWeb):
             found = real_pages.templates(self.seed, self._count, paths, self._scheme)
         return [Prepared.of(template) for template in found]
 
-    def _elsewhere(self, draw: Draw) -> bytes:
+    @cached_property
+    def hostile_templates(self) -> list[Prepared]:
+        """The pages of the hostile hosts, which link to other pages of the web, too."""
+        if not self._hostile:
+            return []
+        links = "".join(f'<a href="{path}">{path}</a>\n' for path in self._paths[1:_HOSTILE_LINKS])
+        navigation = f"<title>{NAME.decode()}</title>\n<h1>{NAME.decode()}</h1>\n{links}"
+        return [
+            Prepared.of(
+                Template(
+                    content_type="text/html; charset=utf-8",
+                    head=b"<!DOCTYPE html>\n",
+                    navigation=navigation.encode(),
+                    rest=shape.rest,
+                    other_hosts=0,
+                    links_elsewhere=0,
+                ),
+                is_sent_compressed=shape.is_compressed,
+            )
+            for shape in hostile_pages.shapes(self._hostile_scale)
+        ]
+
+    def elsewhere(self, draw: Draw) -> bytes:
         """Return the address of a page of another host, mostly of its home page."""
         place = draw.below(len(self._paths)) if draw.chance(0.4) else 0
         return f"{self.plan.domain_name(draw.below(self.hosts))}{self._paths[place]}".encode()
@@ -106,13 +138,16 @@ class Prepared:
     head: bytes
     head_check: int
     rest: bytes
+    is_sent_compressed: bool
+    """Otherwise it is sent as it is, even to a client that accepts gzip."""
 
     @classmethod
-    def of(cls, source: Template) -> Prepared:
+    def of(cls, source: Template, *, is_sent_compressed: bool = True) -> Prepared:
         """Compress the parts that all pages share, as servers do it."""
         head = _GZIP_HEAD + _deflated(source.head, last=False)
         check = isal_zlib.crc32(source.head)
-        return cls(source=source, head=head, head_check=check, rest=_deflated(source.rest, last=True))
+        rest = _deflated(source.rest, last=True)
+        return cls(source=source, head=head, head_check=check, rest=rest, is_sent_compressed=is_sent_compressed)
 
     def compressed(self, part: bytes) -> bytes:
         """Return a whole page as a gzip stream."""

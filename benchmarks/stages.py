@@ -192,8 +192,9 @@ def table(profile: Profile) -> str:
 
 def profiled(options: argparse.Namespace) -> Profile:
     """Run a crawl and profile it."""
+    of_real = ("real=true", "pages_per_host=1000") if options.real or options.pages else ()
     trial = Trial(
-        plan=WebPlan(hosts=options.hosts, knobs=(LATENCY, *options.set)),
+        plan=WebPlan(hosts=options.hosts, knobs=(LATENCY, *of_real, *options.set), pages=options.pages),
         concurrency=options.concurrency,
         delay=options.delay,
         warm_up=options.warm_up,
@@ -258,6 +259,8 @@ def _options() -> argparse.ArgumentParser:
         metavar="KNOB=VALUE",
         help="set a knob of the web; repeatable",
     )
+    parser.add_argument("--real", action="store_true", help="a web of real-like pages")
+    parser.add_argument("--pages", default="", metavar="FOLDER", help="a web of the real pages in this folder")
     parser.add_argument("--concurrency", type=int, default=500, help="fetches at once (default: 500)")
     parser.add_argument("--delay", type=float, default=0.5, help="seconds (default: 0.5)")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to profile (default: 20)")

@@ -62,6 +62,10 @@ class WebPlan:
         linked = int(self.profile.linked_hosts)
         return frozenset(map(self.web.host_name, range(linked if linked < self.hosts else 0)))
 
+    def is_other(self, host: str) -> bool:
+        """Tell whether a host is neither one that all links lead to nor a hostile one."""
+        return host not in self.few and not self.web.is_hostile(host)
+
     def with_knobs(self, *knobs: str) -> WebPlan:
         """Return the same web with more knobs set."""
         return replace(self, knobs=(*self.knobs, *knobs))
