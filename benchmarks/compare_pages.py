@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from benchmarks import plot, real_folder
 from benchmarks.real_web import RealWeb
 from benchmarks.web import WebPlan
+from benchmarks.webs import REAL
 from rove.demo.draw import Draw
 from rove.parse.html import Document, PageSource, read_html
 from rove.urls.canonical import NO_IDS
@@ -55,7 +56,7 @@ MEASURES: dict[str, Callable[[bytes], float]] = {
 
 def generated(count: int) -> list[bytes]:
     """Return whole pages of the benchmark's web."""
-    plan = WebPlan(hosts=1_000, knobs=("real=true", "pages_per_host=1000", f"templates={count}"))
+    plan = WebPlan(hosts=1_000, knobs=(*REAL, f"templates={count}"))
     assert isinstance(plan.web, RealWeb)
     pages = []
     for number, template in enumerate(plan.web.templates):

@@ -18,6 +18,7 @@ FIGURES: dict[str, tuple[float, ...]] = {
     "json": (0, 0, 0, 503, 3_236, 7_728, 14_193, 100_000, 200_000),
     "attributes": (0.04, 1.03, 1.3, 1.61, 1.82, 2.02, 2.2, 2.65, 3.0),
     "links": (0.0, 0.083, 0.123, 0.163, 0.218, 0.266, 0.307, 0.411, 0.44),
+    "entities": (0, 6, 14, 38, 102, 327, 536, 1_984, 10_000),
     "depth": (3, 12, 14, 16, 19, 22, 25, 33, 40),
     "other_hosts": (0, 1, 5, 9, 15, 25, 33, 55, 60),
 }
@@ -40,6 +41,7 @@ class Figures(NamedTuple):
     json: int
     attributes: float
     links: float
+    entities: int
     depth: int
     other_hosts: int
 

@@ -45,7 +45,7 @@ def _text() -> str:
     size = 0
     while size < _POOL:
         chosen = choice.choices(words(), cum_weights=weights, k=choice.randrange(5, 20))
-        if choice.random() < 0.3:
+        if choice.random() < 0.05:
             chosen.insert(choice.randrange(len(chosen)), choice.choice(_ENTITIES))
         sentence = f"{' '.join(chosen).capitalize()}. "
         sentences.append(sentence)

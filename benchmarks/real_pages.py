@@ -18,7 +18,7 @@ from benchmarks.page_words import Vocabulary, code, figurative, rules
 
 # The share of each kind of link. The links with a host name are in the navigation.
 ABSOLUTE, ELSEWHERE, FRAGMENT, NOT_WEB, FILE = 0.37, 0.15, 0.033, 0.026, 0.01
-DIFFERENT = 0.72
+DIFFERENT = 0.8
 """Share of the links of a page that are no copies of others."""
 OWN_HOST = b"OWN.HOST"
 """Stands for the host's name in the navigation."""
@@ -96,7 +96,7 @@ class _Maker:
         self._charset = _LEGACY.get(number, "utf-8")
         self._is_declared = number not in _UNDECLARED
         self._words = Vocabulary(choice)
-        self._elements = self._links = self._text = 0
+        self._elements = self._links = self._text = self._entities = 0
         self._fullness = figures.attributes / 1.1
         lines = max(1, figures.elements)
         self._gap = "\n" + " " * min(400, max(0, figures.blanks // lines))
@@ -133,6 +133,11 @@ class _Maker:
     def _prose(self, length: int) -> str:
         text = self._words.prose(length)
         self._text += len(text)
+        due = self._figures.entities * self._text // max(1, self._figures.text) - self._entities
+        if due > 0:
+            blanks = min(due, text.count(" "))
+            text = text.replace(" ", " &#8211;&nbsp;", blanks)
+            self._entities += 2 * blanks
         return text
 
     # Before the body

@@ -22,8 +22,8 @@ from rove.demo.response import WebResponse
 from rove.demo.site import Entry, Host, SitePlan, Spot
 
 HOSTILE_SEED = 2
-_HOSTILE_LINKS = 20
-"""Links of a hostile page to further ones of its host."""
+_HOSTILE_LINKS, _HOSTILE_TURNS = 100, 10
+"""Links of a hostile page to further ones of its host: to different ones from each of this many pages."""
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _TRAILER = struct.Struct("<II")
 _RAW = -15
@@ -98,22 +98,24 @@ class RealWeb(PlainWeb):
         """The pages of the hostile hosts, which link to other pages of the web, too."""
         if not self._hostile:
             return []
-        links = "".join(f'<a href="{path}">{path}</a>\n' for path in self._paths[1:_HOSTILE_LINKS])
-        navigation = f"<title>{NAME.decode()}</title>\n<h1>{NAME.decode()}</h1>\n{links}"
         return [
-            Prepared.of(
-                Template(
-                    content_type="text/html; charset=utf-8",
-                    head=b"<!DOCTYPE html>\n",
-                    navigation=navigation.encode(),
-                    rest=shape.rest,
-                    other_hosts=0,
-                    links_elsewhere=0,
-                ),
-                is_sent_compressed=shape.is_compressed,
-            )
-            for shape in hostile_pages.shapes(self._hostile_scale)
+            Prepared.of(self._hostile_template(turn, shape.rest), is_sent_compressed=shape.is_compressed)
+            for turn, shape in enumerate(hostile_pages.shapes(self._hostile_scale))
         ]
+
+    def _hostile_template(self, turn: int, rest: bytes) -> Template:
+        # Each shape links to other pages, so that a crawl of a hostile host does not end.
+        paths = self._paths[1 + turn :: _HOSTILE_TURNS][:_HOSTILE_LINKS]
+        links = "".join(f'<a href="{path}">{path}</a>\n' for path in paths)
+        name = NAME.decode()
+        return Template(
+            content_type="text/html; charset=utf-8",
+            head=b"<!DOCTYPE html>\n",
+            navigation=f"<title>{name}</title>\n<h1>{name}</h1>\n{links}".encode(),
+            rest=rest,
+            other_hosts=0,
+            links_elsewhere=0,
+        )
 
     def elsewhere(self, draw: Draw) -> bytes:
         """Return the address of a page of another host, mostly of its home page."""

@@ -29,7 +29,7 @@ from benchmarks.contestants import ROVE, Trial, crawl_command
 from benchmarks.measure import PATIENCE, STOPPED, ended, is_page, started, wait_until
 from benchmarks.report import about_machine, machine
 from benchmarks.web import WebPlan, served
-from benchmarks.webs import LATENCY
+from benchmarks.webs import LATENCY, REAL
 
 Stack = list[str]
 """From the thread to the innermost call, as 'function (file:line)'."""
@@ -192,7 +192,7 @@ def table(profile: Profile) -> str:
 
 def profiled(options: argparse.Namespace) -> Profile:
     """Run a crawl and profile it."""
-    of_real = ("real=true", "pages_per_host=1000") if options.real or options.pages else ()
+    of_real = REAL if options.real or options.pages else ()
     trial = Trial(
         plan=WebPlan(hosts=options.hosts, knobs=(LATENCY, *of_real, *options.set), pages=options.pages),
         concurrency=options.concurrency,

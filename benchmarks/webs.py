@@ -8,6 +8,7 @@ from benchmarks.contestants import SCRAPY, SCRAPY_PLAIN, Trial
 from benchmarks.web import WebPlan
 
 LATENCY = "latency=0,0.05"
+REAL = ("real=true", "pages_per_host=1000")
 DELAY = 70.0
 """rove's default."""
 NOT_BINDING = 0.5
@@ -46,7 +47,7 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
     )
     # Every host is visited once in the time, at the delay of a real crawl. The seeds load in the first seconds.
     wide = replace(usual, plan=WebPlan(hosts=200_000, knobs=(LATENCY,)), delay=DELAY, warm_up=15.0)
-    real = replace(usual, plan=usual.plan.with_knobs("real=true", "pages_per_host=1000"))
+    real = replace(usual, plan=usual.plan.with_knobs(*REAL), warm_up=60.0)
     webs = {
         "40kb": Arena(
             about="20,000 hosts, pages of 40 KB with 60 links, a delay that does not bind",
