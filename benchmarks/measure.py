@@ -153,7 +153,7 @@ def measure(contestant: str, trial: Trial, prepare: Prepare | None = None) -> Fi
         begun = min(entry.start for entry in own)
         figures = _figures(contestant, trial, here.web.requests(), begun, watch, told)
         if contestant in CRAWLS:
-            figures.details["longest_lag_s"] = _longest_lag(folder / "data" / "rove.log")
+            figures.details["longest_lag_s"] = longest_lag(folder / "data" / "rove.log")
         return figures
 
 
@@ -290,7 +290,7 @@ def _share_of_ceiling(trial: Trial, log: list[LoggedRequest], start: float) -> d
     return {"politeness_ceiling": ceiling, "share_of_ceiling": rate / ceiling}
 
 
-def _longest_lag(log: Path) -> float:
+def longest_lag(log: Path) -> float:
     """Return the longest stop of an event loop that the log tells of, in seconds."""
     return max((float(text) for text in re.findall(r" longest_lag_s=([0-9.]+)", log.read_text())), default=0.0)
 
