@@ -1,4 +1,4 @@
-"""Measure how fast a crawl is and what it costs. Run by hand: `make bench` takes the better part of an hour;
+"""Measure how fast a crawl is and what it costs. Run by hand: `make bench` takes over two hours;
 `make bench-quick` runs everything on tiny webs, side by side, to see that it works.
 
 All contestants run in turns on one machine, on each web (webs.py), in the opposite order in every other round. The
