@@ -2,6 +2,8 @@
 
 Links to the page's own host become paths of the small web, and links to other hosts lead to pages of its other hosts.
 Links to files stay. A page with any other link that leads out of the small web is left out.
+
+A crawl counts fewer of these pages than the server: those with a noindex of their own are not stored.
 """
 
 from __future__ import annotations
