@@ -66,7 +66,7 @@ test-long: $(VENV)/.dev ## the random tests with many more rounds
 coverage: $(VENV)/.dev ## nearly all tests, and the share of lines and branches of src that they run
 	$(PYTEST) -m "not long" --cov --cov-report=term:skip-covered --ignore tests/acceptance/test_disk_full.py
 
-bench: $(VENV)/.bench ## a crawl measured on six webs, against the bare loop and Scrapy (an hour and a half; see docs/performance.md)
+bench: $(VENV)/.bench ## a crawl measured on ten webs, against bare loops and Scrapy (over two hours; see docs/performance.md)
 	$(BIN)/python -m benchmarks.crawl --json docs/performance/bench.json
 
 bench-quick: $(VENV)/.dev ## the same on tiny webs, to see that it works

@@ -33,6 +33,8 @@ LOOPS = {
     "handshakes-2": ("handshakes", 2),
     "bare": ("bare", 1),
     "bare-2": ("bare", 2),
+    "lexbor": ("lexbor", 1),
+    "lexbor-2": ("lexbor", 2),
 }
 """The kind of the loop, and the number of processes."""
 SCRAPY = "scrapy"
@@ -46,6 +48,8 @@ NAMES = {
     "fetch": "fetch alone",
     "bare": "bare loop: fetch + parse",
     "bare-2": "bare loop, 2 processes",
+    "lexbor": "loop of pycurl + Lexbor",
+    "lexbor-2": "loop of pycurl + Lexbor, 2 processes",
     ROVE: "rove, SQLite",
     "rove-2": "rove, SQLite, 2 processes",
     "rove-4": "rove, SQLite, 4 processes",

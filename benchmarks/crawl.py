@@ -1,4 +1,4 @@
-"""Measure how fast a crawl is and what it costs. Run by hand: `make bench` takes the better part of an hour;
+"""Measure how fast a crawl is and what it costs. Run by hand: `make bench` takes over two hours;
 `make bench-quick` runs everything on tiny webs, side by side, to see that it works.
 
 All contestants run in turns on one machine, on each web (webs.py), in the opposite order in every other round. The
@@ -61,6 +61,8 @@ class Bench:
         every = arenas(quick=options.quick)
         if options.against:
             every = {name: _compared(arena, options.against) for name, arena in every.items()}
+        if options.pages:
+            every = {name: _with_pages(arena, options.pages) for name, arena in every.items()}
         self.arenas = {name: every[name] for name in every if name in {*only, *needed}}
         self._every = every
         self._own = [part for part in OWN_RUNS if part in only]
@@ -174,6 +176,14 @@ def _compared(arena: Arena, tree: Path) -> Arena:
     return replace(arena, trial=trial, contestants=("rove-2", OTHER_TREE))
 
 
+def _with_pages(arena: Arena, folder: Path) -> Arena:
+    """Return the web with the real pages of a folder in place of generated ones, if it has any."""
+    plan = arena.trial.plan
+    if not plan.profile.real:
+        return arena
+    return replace(arena, trial=replace(arena.trial, plan=replace(plan, pages=str(folder.resolve()))))
+
+
 def _options() -> argparse.ArgumentParser:
     default_file = Path(tempfile.gettempdir()) / "rove-bench.json"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -194,6 +204,7 @@ def _options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rounds", type=int, default=2, help="rounds of the webs and of part c (default: 2)")
     parser.add_argument("--against", type=Path, metavar="TREE", help="compare with the rove of another source tree")
+    parser.add_argument("--pages", type=Path, metavar="FOLDER", help="serve these pages in the webs of real-like pages")
     parser.add_argument("--quick", action="store_true", help="tiny webs, to see that it works")
     parser.add_argument(
         "--json",

@@ -3,6 +3,7 @@
     raw         connect, send a GET, count the bytes: the most that the server can do
     fetch       rove's fetcher and nothing else
     bare        rove's fetcher and rove's parser with its links, but no frontier, no store and no politeness
+    lexbor      pycurl, Lexbor and joined links, without any code of rove: what a short script would do
     handshakes  rove's fetcher and robots.txt files, each over its own connection: over https, little but TLS
 
 All request different URLs of the small web, spread over its hosts, with the same number of requests in flight. At the
@@ -25,6 +26,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
+from benchmarks import lexbor_loop
 from benchmarks.web import WebPlan
 from rove.config import DEFAULT_MAX_PAGE_SIZE
 from rove.crawl.requests import READABLE_TYPES
@@ -40,7 +42,7 @@ from rove.resources.runtime import tune_process
 from rove.urls.canonical import NO_IDS
 
 EMAIL = "bench@crawler.test"
-KINDS = ("raw", "fetch", "bare", "handshakes")
+KINDS = ("raw", "fetch", "bare", "lexbor", "handshakes")
 
 
 class Loop:
@@ -156,6 +158,8 @@ def run(options: argparse.Namespace, share: int) -> Counter[str]:
     loop = Loop(urls, max(1, options.concurrency // options.processes), options.seconds)
     if options.kind == "raw":
         uvloop.run(with_sockets(loop, options.address))
+    elif options.kind == "lexbor":
+        uvloop.run(lexbor_loop.run(loop, options.address))
     else:
         parse = options.kind == "bare"
         uvloop.run(with_curl(loop, f"*.test={options.address}", parse=parse))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -150,7 +151,10 @@ def measure(contestant: str, trial: Trial, prepare: Prepare | None = None) -> Fi
         if not own:
             raise BenchmarkFailed(f"{contestant} sent no request")
         begun = min(entry.start for entry in own)
-        return _figures(contestant, trial, here.web.requests(), begun, watch, told)
+        figures = _figures(contestant, trial, here.web.requests(), begun, watch, told)
+        if contestant in CRAWLS:
+            figures.details["longest_lag_s"] = longest_lag(folder / "data" / "rove.log")
+        return figures
 
 
 def let_run(process: subprocess.Popen[bytes], web: ServedWeb, before: int, seconds: float) -> None:
@@ -223,7 +227,7 @@ def _figures(
     details = {}
     if contestant in CRAWLS:
         details = _details_of_rove(trial, log, start, told)
-        others = sum(entry.host not in trial.plan.few for entry in inside)
+        others = sum(trial.plan.is_other(entry.host) for entry in inside)
         details["other_pages_per_s"] = others / seconds
     requests = [entry for entry in log if start <= entry.end < end]
     return Figures(
@@ -284,6 +288,11 @@ def _share_of_ceiling(trial: Trial, log: list[LoggedRequest], start: float) -> d
     ceiling = trial.plan.hosts / (trial.delay + mean)
     rate = len(pages) / trial.seconds
     return {"politeness_ceiling": ceiling, "share_of_ceiling": rate / ceiling}
+
+
+def longest_lag(log: Path) -> float:
+    """Return the longest stop of an event loop that the log tells of, in seconds."""
+    return max((float(text) for text in re.findall(r" longest_lag_s=([0-9.]+)", log.read_text())), default=0.0)
 
 
 def _is_answer(entry: LoggedRequest) -> bool:

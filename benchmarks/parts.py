@@ -21,6 +21,9 @@ AIMED_RATE, AIMED_OF_BARE = 2_000.0, 0.40
 LEAST_OF_CEILING = 0.98
 MOST_SLOWER = 0.05
 LEAST_OF_HANDSHAKES = 0.80
+LEAST_OF_LEXBOR = 0.50
+LEAST_WITH_HOSTILE = {"hostile-1": 0.95, "hostile-10": 0.80}
+"""By the web: the least share of the pages/s that the other hosts keep."""
 MANY_URLS = 10_000_000
 
 Table = Mapping[str, Mapping[str, Figures]]
@@ -142,6 +145,59 @@ def over_https(table: Table) -> Verdicts:
     return verdicts
 
 
+def real_pages(table: Table) -> Verdicts:
+    """(j) Hold a crawl of real-like pages against the loop of pycurl and Lexbor."""
+    verdicts = []
+    for web in ("real", "real-https"):
+        on = table.get(web, {})
+        for name in BACKENDS:
+            if name not in on or "lexbor-2" not in on:
+                continue
+            crawl, loop = on[name], on["lexbor-2"]
+            share = _ratio(crawl.pages_per_s, loop.pages_per_s)
+            is_claim = (web, name) == ("real", "rove-2")
+            claim = f"{web}, {NAMES[name]}: " + (f"{LEAST_OF_LEXBOR:.0%} of" if is_claim else "share of")
+            verdicts.append(
+                Verdict(
+                    part="j",
+                    claim=f"{claim} the loop of pycurl and Lexbor",
+                    is_reached=share >= LEAST_OF_LEXBOR if is_claim else None,
+                    numbers=(
+                        f"{crawl.pages_per_s:,.0f} pages/s, {share:.0%} of {loop.pages_per_s:,.0f}; "
+                        f"CPU time per page {_cpu_ms(crawl):.2f} and {_cpu_ms(loop):.2f} ms"
+                    ),
+                    values={"of_lexbor": share, "cpu_of_lexbor": _ratio(_cpu_ms(loop), _cpu_ms(crawl))},
+                )
+            )
+    return verdicts
+
+
+def hostile_pages(table: Table) -> Verdicts:
+    """(k) Compare the pages/s of the ordinary hosts with and without hosts that serve hostile pages."""
+    verdicts = []
+    for web, least in LEAST_WITH_HOSTILE.items():
+        for name in BACKENDS:
+            if name not in table.get(web, {}) or name not in table.get("real", {}):
+                continue
+            disturbed, calm = table[web][name], table["real"][name]
+            others = disturbed.details["other_pages_per_s"]
+            share = _ratio(others, calm.pages_per_s)
+            lags = [figures.details.get("longest_lag_s", 0.0) for figures in (disturbed, calm)]
+            verdicts.append(
+                Verdict(
+                    part="k",
+                    claim=f"{web}, {NAMES[name]}: {least:.0%} of the pages/s on the other hosts",
+                    is_reached=share >= least,
+                    numbers=(
+                        f"{others:,.0f} pages/s on the other hosts, {calm.pages_per_s:,.0f} without hostile ones "
+                        f"({share:.0%}); longest stop of the event loop: {lags[0]:.2f} s, {lags[1]:.2f} s without"
+                    ),
+                    values={"others_per_s": others, "of_calm": share, "longest_lag_s": lags[0]},
+                )
+            )
+    return verdicts
+
+
 def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
     """(b) Measure a crawl whose delay binds, after its first round."""
     base = arenas["40kb"].trial
@@ -226,5 +282,7 @@ FROM_TABLE: dict[str, tuple[Callable[[Table], Verdicts], tuple[str, ...]]] = {
     "a": (not_binding, ("40kb",)),
     "d": (few_hosts, ("few", "spread")),
     "f": (over_https, ("40kb", "https")),
+    "j": (real_pages, ("real", "real-https")),
+    "k": (hostile_pages, ("real", "hostile-1", "hostile-10")),
 }
 """The parts that are judged from the table, with the webs that each needs."""

@@ -40,6 +40,14 @@ class PlainProfile(Profile):
     """The latency after `change_after` seconds."""
     change_after: float = 0
     """Seconds after the first request at which the latency changes; 0: never."""
+    real: bool = False
+    """The pages are like those of the real web."""
+    templates: float = 200
+    """The number of different real pages."""
+    hostile: float = 0
+    """Share of hosts whose pages harm a crawler, in a real web."""
+    hostile_scale: float = 1
+    """How large the hostile pages are; 1: up to 5 MiB."""
 
 
 BENCH = PlainProfile(
@@ -73,6 +81,17 @@ class PlainWeb(SmallWeb):
         self._silent = profile.silent
         self._change_after = profile.change_after
         self._first_request: float | None = None
+
+    def path(self, position: int) -> str:
+        """Return the path of an entry, which is the same on all hosts."""
+        return self.plan.entry(self.plan.bare_host(0), position).path
+
+    def is_hostile(self, host: str) -> bool:
+        """Tell whether all pages of a host are hostile."""
+        return False
+
+    def prepare(self) -> None:
+        """Make what all pages share, before the first request."""
 
     def latency(self, host: str, target: str) -> float:
         """Return the seconds until the answer to a request begins."""

@@ -29,7 +29,7 @@ from benchmarks.contestants import ROVE, Trial, crawl_command
 from benchmarks.measure import PATIENCE, STOPPED, ended, is_page, started, wait_until
 from benchmarks.report import about_machine, machine
 from benchmarks.web import WebPlan, served
-from benchmarks.webs import LATENCY
+from benchmarks.webs import LATENCY, REAL
 
 Stack = list[str]
 """From the thread to the innermost call, as 'function (file:line)'."""
@@ -192,8 +192,9 @@ def table(profile: Profile) -> str:
 
 def profiled(options: argparse.Namespace) -> Profile:
     """Run a crawl and profile it."""
+    of_real = REAL if options.real or options.pages else ()
     trial = Trial(
-        plan=WebPlan(hosts=options.hosts, knobs=(LATENCY, *options.set)),
+        plan=WebPlan(hosts=options.hosts, knobs=(LATENCY, *of_real, *options.set), pages=options.pages),
         concurrency=options.concurrency,
         delay=options.delay,
         warm_up=options.warm_up,
@@ -258,6 +259,8 @@ def _options() -> argparse.ArgumentParser:
         metavar="KNOB=VALUE",
         help="set a knob of the web; repeatable",
     )
+    parser.add_argument("--real", action="store_true", help="a web of real-like pages")
+    parser.add_argument("--pages", default="", metavar="FOLDER", help="a web of the real pages in this folder")
     parser.add_argument("--concurrency", type=int, default=500, help="fetches at once (default: 500)")
     parser.add_argument("--delay", type=float, default=0.5, help="seconds (default: 0.5)")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to profile (default: 20)")

@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from benchmarks.plain_web import BENCH, PlainProfile, PlainWeb
+from benchmarks.real_web import RealWeb
 from rove.demo.log import LoggedRequest, decode
 from rove.demo.profile import adjusted
 
@@ -33,6 +34,8 @@ class WebPlan:
     hosts: int
     knobs: tuple[str, ...] = ()
     processes: int = 1
+    pages: str = ""
+    """A folder of real pages, which a real web serves instead of generated ones."""
     clogged: int = 0
     """Number of seeds ahead of all others, which belong to the hosts that all links lead to."""
 
@@ -44,6 +47,8 @@ class WebPlan:
     @cached_property
     def web(self) -> PlainWeb:
         """The content of the web, as a pure function."""
+        if self.profile.real:
+            return RealWeb(SEED, self.hosts, self.profile, self.pages)
         return PlainWeb(SEED, self.hosts, self.profile)
 
     @property
@@ -57,6 +62,10 @@ class WebPlan:
         linked = int(self.profile.linked_hosts)
         return frozenset(map(self.web.host_name, range(linked if linked < self.hosts else 0)))
 
+    def is_other(self, host: str) -> bool:
+        """Tell whether a host is neither one that all links lead to nor a hostile one."""
+        return host not in self.few and not self.web.is_hostile(host)
+
     def with_knobs(self, *knobs: str) -> WebPlan:
         """Return the same web with more knobs set."""
         return replace(self, knobs=(*self.knobs, *knobs))
@@ -66,7 +75,7 @@ class WebPlan:
         names = [self.web.host_name(index) for index in range(len(self.few))]
         for number in range(self.clogged):
             page, host = divmod(number, len(names))
-            yield f"{self.scheme}://{names[host]}/page-{page + 1}"
+            yield f"{self.scheme}://{names[host]}{self.web.path(page + 1)}"
         yield from (f"{self.scheme}://{host}/" for host in self.web.seeds())
 
     def urls(self) -> Iterator[str]:
@@ -76,7 +85,7 @@ class WebPlan:
         turn = 0
         while True:
             place = turn % pages
-            path = f"/page-{place}" if place else "/"
+            path = self.web.path(place)
             yield from (f"{self.scheme}://{name}{path}" for name in names)
             turn += 1
 
@@ -118,6 +127,8 @@ def served(plan: WebPlan, folder: Path) -> Iterator[ServedWeb]:
     log = folder / "web.log"
     command = [sys.executable, "-m", "benchmarks.web_server", "--hosts", str(plan.hosts), "--log", str(log)]
     command += ["--processes", str(plan.processes), *settings(plan.knobs)]
+    if plan.pages:
+        command += ["--pages", plan.pages]
     if plan.profile.secure:
         command += ["--certificate", str(certificate(folder))]
     pipe = subprocess.PIPE

@@ -22,7 +22,8 @@ from rove.demo.server import SmallWebServer, bound_socket, serve
 def main() -> None:
     """Serve a web. The kernel distributes connections among the processes, which share the port."""
     options = _options().parse_args()
-    web = WebPlan(hosts=options.hosts, knobs=tuple(options.set)).web
+    web = WebPlan(hosts=options.hosts, knobs=tuple(options.set), pages=options.pages).web
+    web.prepare()
     secured = options.certificate and partial(Secured, context=server_context(options.certificate))
     listeners = _shared_port(options.processes)
     lifeline, lifeline_end = os.pipe()
@@ -55,6 +56,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--hosts", type=int, required=True)
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE")
+    parser.add_argument("--pages", default="", help="folder of real pages for a real web")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--certificate", type=Path, help="PEM file with certificate and key: speak https")
     return parser

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-CHOSEN = ("f", "c")
-"""A part that compares two webs, one over TLS, and a part that fills a frontier. The others are built alike."""
-CONTESTANTS = ("bare-2", "handshakes-2", "rove-2")
+CHOSEN = ("f", "c", "real", "hostile-10")
+"""A part that compares two webs, one over TLS, a part that fills a frontier, and real-like pages. The others are built
+alike."""
+CONTESTANTS = ("bare-2", "handshakes-2", "lexbor-2", "rove-2")
 
 
 @pytest.mark.timeout(240)
@@ -25,7 +26,7 @@ def test_the_benchmark_runs_and_agrees_with_the_servers_log(tmp_path: Path) -> N
     assert result.returncode == 0, result.stdout + result.stderr
     found = json.loads(file.read_text())
     assert not found["failures"]
-    for web in ("40kb", "https"):
+    for web in ("40kb", "https", "real", "hostile-10"):
         (figures,) = found["webs"][web]["rounds"]
         by_name = {one["contestant"]: one for one in figures}
         assert "rove-2" in by_name
@@ -34,5 +35,6 @@ def test_the_benchmark_runs_and_agrees_with_the_servers_log(tmp_path: Path) -> N
         assert rove["pages_told"] == rove["pages_logged"] > 0
         assert rove["details"]["requests_told"] == rove["details"]["requests_logged"]
         assert rove["details"]["rules_broken"] == 0
-    assert {verdict["part"] for verdict in found["verdicts"]} == {"a", "c", "f"}
+        assert rove["details"]["longest_lag_s"] > 0
+    assert {verdict["part"] for verdict in found["verdicts"]} == {"a", "c", "f", "j", "k"}
     assert "| (f) |" in result.stdout and "its own count agrees with" in result.stdout

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from benchmarks.limits import in_flight
-from benchmarks.measure import Figures
-from benchmarks.parts import FROM_TABLE, few_hosts, not_binding, over_https
+from benchmarks.measure import Figures, longest_lag
+from benchmarks.parts import FROM_TABLE, few_hosts, hostile_pages, not_binding, over_https, real_pages
 from benchmarks.stages import GROUPS, OVERHEAD, STAGES, Profile, stage_of
 
 import rove
@@ -79,6 +79,36 @@ def test_handshakes_are_added_to_what_a_plain_page_takes() -> None:
     }
     (verdict,) = over_https(table)
     assert verdict.values["of_expected"] == pytest.approx(1.0), "5 ms and twice 2.5 make 10"
+
+
+@pytest.mark.parametrize(("rate", "reached"), [(500, True), (499, False)])
+def test_a_crawl_of_real_pages_is_held_against_lexbor(rate: float, reached: bool) -> None:
+    loop = figures("lexbor-2", 1_000)
+    table = {
+        "real": {"rove-2": figures("rove-2", rate), "postgres-2": figures("postgres-2", 100), "lexbor-2": loop},
+        "real-https": {"rove-2": figures("rove-2", 100), "lexbor-2": loop},
+    }
+    plain, database, https = real_pages(table)
+    assert plain.is_reached is reached
+    assert database.is_reached is None and https.is_reached is None, "these are only shown"
+    assert "10% of 1,000" in https.numbers
+
+
+@pytest.mark.parametrize(("web", "others", "reached"), [("hostile-1", 94.0, False), ("hostile-10", 80.0, True)])
+def test_hostile_pages_may_take_little_from_the_others(web: str, others: float, reached: bool) -> None:
+    disturbed = figures("rove-2", 500, details={"other_pages_per_s": others, "longest_lag_s": 0.25})
+    (verdict,) = hostile_pages({"real": {"rove-2": figures("rove-2", 100)}, web: {"rove-2": disturbed}})
+    assert verdict.is_reached is reached
+    assert "0.25 s" in verdict.numbers
+
+
+def test_the_longest_stop_is_read_from_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "rove.log"
+    lines = ["minute open_files=7 longest_lag_s=0.01 paused_by=-", "minute longest_lag_s=1.5 paused_by=-", "end"]
+    log.write_text("\n".join(lines))
+    assert longest_lag(log) == 1.5
+    log.write_text("end")
+    assert longest_lag(log) == 0.0
 
 
 def test_without_figures_there_is_no_verdict() -> None:

@@ -126,6 +126,7 @@ def _figures(before: Counters, counters: Counters, seconds: float) -> dict[str, 
         "queued": counters.queued,
         "rss_mib": round(counters.resident / MIB),
         "open_files": counters.open_files,
+        "longest_lag_s": counters.longest_lag,
         "paused_by": ",".join(counters.troubles),
     }
 

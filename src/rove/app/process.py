@@ -75,6 +75,7 @@ async def assembled(
         on_news=on_news,
         processes=processes,
         lag_seconds=lambda: fetcher.lag_seconds,
+        longest_lag=lambda: fetcher.longest_lag,
     )
     try:
         context = CrawlContext(

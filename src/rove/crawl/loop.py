@@ -206,6 +206,7 @@ class Crawl:
     def _note_resources(self, now: float) -> None:
         progress, pressure = self.progress, self._context.pressure
         progress.resident = pressure.resident
+        progress.longest_lag = pressure.longest_lag()
         progress.at_once = pressure.throttle.limit
         progress.held_by = Counter({pressure.steering.state.held_by.value: 1})
         for cause, sentence in pressure.troubles().items():

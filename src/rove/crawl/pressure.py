@@ -63,14 +63,17 @@ class Pressure:
         on_news: Callable[[str], None],
         processes: int = 1,
         lag_seconds: Callable[[], float] = lambda: 0.0,
+        longest_lag: Callable[[], float] = lambda: 0.0,
         measure_disk: Callable[[Path], int | None] = free_bytes,
         measure_memory: Callable[[], int | None] = resident_bytes,
         measure_machine: Callable[[], int | None] = available_bytes,
     ) -> None:
         """`bounds`: this process's share of the visits in flight; `directory`: on the disk that fills up.
 
-        `processes` share the machine's memory. `lag_seconds` returns the lag of the event loop so far.
+        `processes` share the machine's memory. `lag_seconds` returns the lag of the event loop so far,
+        `longest_lag` its longest stop.
         """
+        self.longest_lag = longest_lag
         self._max_memory = settings.max_memory
         self._set_aside = _set_aside(settings.max_memory, settings.max_page_size)
         self._least_room = _least_room(settings.max_page_size)

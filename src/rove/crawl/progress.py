@@ -38,6 +38,8 @@ class Counters(msgspec.Struct, omit_defaults=True):
     resident: int = 0
     """Resident memory in bytes."""
     open_files: int = 0
+    longest_lag: float = 0.0
+    """The longest stop of the event loop, in seconds; of several processes, the longest of all."""
     request_counters: Counter[str] = msgspec.field(default_factory=Counter)
     """Requests and errors by kind of request, under the names that the frontier uses too."""
     troubles: dict[str, str] = msgspec.field(default_factory=dict)
@@ -75,6 +77,7 @@ class Counters(msgspec.Struct, omit_defaults=True):
     def __add__(self, other: Counters) -> Counters:
         """Add every counter; of several troubles with the same cause, the first one counts."""
         sums = {name: _sum(value, getattr(other, name)) for name, value in _fields(self)}
+        sums["longest_lag"] = max(self.longest_lag, other.longest_lag)
         return Counters(**sums)
 
     def ended(self) -> Counters:

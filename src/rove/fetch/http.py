@@ -118,6 +118,11 @@ class CurlFetcher:
         """The lag of the event loop so far, in seconds."""
         return self._lag.seconds
 
+    @property
+    def longest_lag(self) -> float:
+        """The longest stop of the event loop so far, in seconds."""
+        return self._lag.longest
+
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
         self._router.forget_failures()

@@ -18,6 +18,8 @@ class LoopLag:
 
     def __init__(self) -> None:
         self._seconds = 0.0
+        self.longest = 0.0
+        """The longest time by which the timer was late, in seconds: the longest stop of the event loop."""
         self._loop = asyncio.get_running_loop()
         self._schedule()
 
@@ -36,7 +38,8 @@ class LoopLag:
         self._timer = self._loop.call_later(TICK, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._seconds = self.seconds
+        before, self._seconds = self._seconds, self.seconds
+        self.longest = max(self.longest, self._seconds - before)
         self._schedule()
 
 

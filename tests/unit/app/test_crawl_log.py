@@ -66,6 +66,7 @@ async def one_line(progress: Progress, frontier: Any, lines: pytest.LogCaptureFi
 
 async def test_the_figures_of_the_last_minute(lines: pytest.LogCaptureFixture) -> None:
     progress = Progress(started=40.0, pages=900, in_flight=7, at_once=9, queued=3, resident=300 << 20, open_files=88)
+    progress.longest_lag = 0.25
     progress.request_counters["errors.page.status-404"] = 5
     progress.held_by["cpu"] = 2
     frontier = Figures()
@@ -87,6 +88,7 @@ async def test_the_figures_of_the_last_minute(lines: pytest.LogCaptureFixture) -
         "queued": "3",
         "rss_mib": "300",
         "open_files": "88",
+        "longest_lag_s": "0.25",
         "paused_by": "-",
         "ready": str(COUNTS.domains["ready"]),
         "waiting": str(COUNTS.domains["waiting"]),

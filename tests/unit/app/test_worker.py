@@ -36,6 +36,7 @@ def test_a_report_survives_encoding() -> None:
         internal_errors=6,
         resident=1 << 30,
         open_files=7,
+        longest_lag=0.5,
         troubles={"disk": "paused: no room"},
         request_counters=Counter({"requests.page": 6, "ä\n": 7}),
     )

@@ -106,6 +106,10 @@ def test_requests_are_counted_apart_and_only_what_failed_is_an_error() -> None:
     assert counts.without_content_by_kind[RequestKind.PAGE] == {"other-type": 1}
 
 
+def test_the_longest_stop_of_several_processes_is_the_longest_of_all() -> None:
+    assert (Counters(longest_lag=0.5) + Counters(longest_lag=0.25)).longest_lag == 0.5
+
+
 def test_counters_are_added_one_by_one() -> None:
     first = Counters(pages=1, visits=2, bytes=4, in_flight=5, queued=6, resident=7, open_files=8, internal_errors=9)
     second = Counters(
