@@ -44,21 +44,24 @@ class BulkSettling:
     ) -> int:
         """Settle the pending URLs of a domain that match; return their number."""
         priority, position, settled = _FIRST, _LOWEST, 0
-        read_there: set[int] = set()  # several URLs may have the last position, because it may be the time of a retry
+        # Several URLs may have the last position, because it may be the time of a retry. These of them stay pending.
+        read_there: set[int] = set()
         while True:
             limit = self._limit + len(read_there)
             rows = await self._slices.fetch(
                 "pending_from", domain=domain, priority=priority, position=position, limit=limit
             )
             matches = [row[0] for row in rows if row[0] not in read_there and matching(row[1])]
-            if matches:
-                settled += await self._slices.settle(domain, matches, state, reason, after)
+            count = await self._slices.settle(domain, matches, state, reason, after) if matches else 0
+            settled += count
             if len(rows) < limit:
                 return settled
             if rows[-1][2:] != (priority, position):
                 read_there.clear()
                 _, _, priority, position = rows[-1]
             read_there.update(row[0] for row in rows if row[2:] == (priority, position))
+            if count == len(matches):
+                read_there.difference_update(matches)
 
     async def withdraw_all(self, domains: Iterable[int], state: UrlState, reason: str) -> int:
         """Settle all pending URLs of domains; return their number."""

@@ -78,7 +78,7 @@ async def test_all_leave_in_slices(count: int) -> None:
     rows = Rows(count)
     assert await bulk(rows).withdraw(1, FAILED, "gone", lambda _: True) == count
     assert rows.in_state(FAILED) == set(range(count))
-    assert max(rows.slices) <= 5 and len(rows.slices) <= count // 4 + 1
+    assert max(rows.slices) <= 4 and len(rows.slices) == count // 4 + 1
     assert await bulk(rows).withdraw(1, FAILED, "gone", lambda _: True) == 0
 
 
