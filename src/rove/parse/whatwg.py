@@ -57,16 +57,26 @@ def _tags(pattern: str) -> re.Pattern[str]:
 
 
 # The set of first letters makes the search quicker.
-_COPIED: Final = _tags(
-    rf"<(?=[aAbBcCeEfFhHiInNsStTuU]) (?: (?:{_FORMATTING}) [_/>] | ({_ROOT}) [_/] | [aA] ([_/]) (?!TAG_END) )"
+_NOTABLE: Final = _tags(
+    rf"<(?=[?aAbBcCeEfFhHiInNsStTuU]) (?: (?:{_FORMATTING}) [_/>] | ({_ROOT}) [_/] | [aA] ([_/]) (?!TAG_END) | (\?) )"
 )
-"""A tag that is copied: a formatting tag, one of <html> or <body>, or <a> if it may have too many attributes."""
+"""A tag that is copied: a formatting tag, one of <html> or <body>, or <a> if it may have too many attributes. Or the
+start of a processing instruction."""
 _FORMATTING_TAG: Final = _tags(rf"<(?:{_FORMATTING}) (?=[_/>]) TAG_END")
 _IS_LONG: Final = _tags("(?!TAG_END)").match
 """Whether the rest of a tag may have more than MAX_ATTRIBUTES."""
-_NAMED_FORMATTING: Final = _tags(rf"(</?)(?:{_FORMATTING})(?=[_/>])")
-_NAMED_ROOT: Final = _tags(rf"(</?)(?:{_ROOT})(?=[_/>])")
-_NAMED_A: Final = _tags(r"(</?)[aA](?=[_/>])")
+
+
+def _renaming(names: str, other: str) -> Callable[[str], str]:
+    """Return a function that gives other names to tags."""
+    # Two patterns with literal replacements are much quicker than one that has to copy a slash.
+    starts, ends = _tags(rf"<(?:{names})(?=[_/>])"), _tags(rf"</(?:{names})(?=[_/>])")
+    return lambda text: ends.sub(f"</{other}", starts.sub(f"<{other}", text))
+
+
+_rename_formatting: Final = _renaming(_FORMATTING, "span")
+_rename_roots: Final = _renaming(_ROOT, "span")
+_rename_links: Final = _renaming("[aA]", "area")
 
 # The most frequent names come first, because each element is compared with them one by one.
 _BLOCKS: Final = (
@@ -106,28 +116,32 @@ def parse(text: str) -> Tree:
     is_cut = tags > MAX_TAGS
     if is_cut:
         text = text[: -1 - len(text.split("<", MAX_TAGS + 1)[-1])]
-    text = _without_copies(text, min(tags, MAX_TAGS))
+    text, has_instructions = _without_copies(text, min(tags, MAX_TAGS))
     document = turbohtml.parse(text, positions=False, scripting=True, allow_declarative_shadow_roots=False)
-    return Tree(document, tags=tags, has_instructions="<?" in text, is_cut=is_cut)
+    return Tree(document, tags=tags, has_instructions=has_instructions, is_cut=is_cut)
 
 
-def _without_copies(text: str, tags: int) -> str:
-    """Rename the tags that the parser would copy too often."""
-    formatting, roots, is_long, has_long_a = 0, 0, False, False
-    for copied in _COPIED.finditer(text):
-        match copied.lastindex:
+def _without_copies(text: str, tags: int) -> tuple[str, bool]:
+    """Rename the tags that the parser would copy too often; also return whether there are processing instructions."""
+    formatting, roots, is_long, has_long_a, has_instructions = 0, 0, False, False, False
+    for notable in _NOTABLE.finditer(text):
+        match notable.lastindex:
             case None:
                 formatting += 1
-                is_long = is_long or (text[copied.end() - 1] != ">" and _IS_LONG(text, copied.end()) is not None)
+                is_long = is_long or (text[notable.end() - 1] != ">" and _IS_LONG(text, notable.end()) is not None)
             case 1:
                 roots += 1
-            case _:
+            case 2:
                 has_long_a = True
+            case _:
+                has_instructions = True
     if has_long_a:
-        text = _NAMED_A.sub(r"\1area", text)
+        text = _rename_links(text)
     if is_long or (formatting * tags > MAX_COPIES and _most_open(text) * tags > MAX_COPIES):
-        text = _NAMED_FORMATTING.sub(r"\1span", text)
-    return _NAMED_ROOT.sub(r"\1span", text) if roots > MAX_ROOTS else text
+        text = _rename_formatting(text)
+    if roots > MAX_ROOTS:
+        text = _rename_roots(text)
+    return text, has_instructions
 
 
 def _most_open(text: str) -> int:

@@ -144,13 +144,13 @@ _LONGEST_NUMBER = 9
 
 def penalty(text: str, year: int) -> int:
     """Return how much a canonical URL looks like part of a trap, 0 for most; `year` is the current one."""
-    if (
-        "?" not in text
-        and text.count("/") < _FEW_PARTS - 1
-        and len(text) < _LONG
-        and not _OTHER_NUMBER.search(text, _LEAST_ORIGIN)
-    ):
-        return 0  # the quick way for most links: `signs` would find nothing
+    if "?" not in text and len(text) < _LONG and not _OTHER_NUMBER.search(text, _LEAST_ORIGIN):
+        # The quick way for most links: only segments could be signs.
+        if text.count("/") < _FEW_PARTS - 1:
+            return 0
+        parts = text.split("/")
+        if len(parts) < _MANY_PARTS and len(parts) - len(set(parts)) <= 1:
+            return 0
     trap_signs = signs(text, year)
     return sum(sign.penalty for sign in trap_signs) if trap_signs else 0
 

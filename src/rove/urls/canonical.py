@@ -95,7 +95,7 @@ class FormKey(msgspec.Struct, frozen=True, kw_only=True):
 class UrlForm:
     """How one crawl writes and numbers URLs."""
 
-    __slots__ = ("_hash", "_ignored", "_site", "in_full", "key")
+    __slots__ = ("_hash", "_ignored", "_site", "in_full", "key", "site_of_plain")
 
     def __init__(self, key: FormKey, *, hash: KeyedHash | None = None, drops_params: bool = True) -> None:
         """`hash` replaces the one that is keyed with the secret. Without `drops_params`, no parameter is ignored."""
@@ -103,6 +103,8 @@ class UrlForm:
         self._hash = hash or keyed_hash(key.secret)
         self._ignored = ignored_params_with(key.drop_params) if drops_params else None
         self._site = lru_cache(maxsize=SITES_CACHED)(self._site_of)
+        self.site_of_plain = lru_cache(maxsize=SITES_CACHED)(self._site_of_plain)
+        """Returns an origin's host, domain and domain id; None unless it is in canonical form."""
         self.in_full: UrlForm = UrlForm(key, hash=self._hash, drops_params=False) if drops_params else self
         """The same form, but with all parameters."""
 
@@ -189,11 +191,15 @@ class UrlForm:
         name = domain_of(host)
         return host, name, self._hash(name.encode())
 
+    def _site_of_plain(self, origin: str) -> tuple[str, str, int] | None:
+        url = self.in_full.canonical(origin + "/")
+        return self._site(origin) if url is not None and url.origin == origin else None
+
 
 class LinkBase:
     """The base URL of a page's links.
 
-    Many links are a path in canonical form already. They are appended to the page's origin without the parser.
+    Many links are in canonical form already, or are a path that is. They do not need the parser.
     """
 
     __slots__ = ("_form", "_origin", "_site", "_url")
@@ -215,6 +221,13 @@ class LinkBase:
             and self._site is not None
         ):
             return self._form.finished(self._origin + text, self._origin, self._site)
+        if text[:4] == "http":
+            end = text.find("/", SHORTEST_ORIGIN)
+            if end > 0 and _NEEDS_PARSER(text, end) is None and text.find("/.", end) < 0:
+                origin = text[:end]
+                site = self._form.site_of_plain(origin)
+                if site is not None:
+                    return self._form.finished(text, origin, site)
         return self._form.canonical(text, self._url)
 
 

@@ -406,15 +406,30 @@ PATHS = st.builds(
     ).map("".join),
 )
 
+ORIGINS = st.sampled_from(
+    [
+        *("http://a.test", "https://www.b.example:8443", "http://[::1]:81", "http://127.0.0.1"),
+        *("HTTP://a.test", "http://A.test", "http://a.test:80", "http://u@a.test", "http://a.test.", "http://127.1"),
+        *("http:a.test", "http:/a.test", "http:///a.test", "http://bücher.test", "http://a.test?q", "http://a b.test"),
+        *("httpx://a.test", "http://", "http", "https://.a.test", "http://a.test:0", "http://a.test:99999"),
+    ]
+)
+
 
 @settings(max_examples=500, deadline=None)
-@given(st.one_of(PATHS, LIKE_URLS), st.one_of(BASES, ODD_BASES), st.sampled_from([FORM.in_full, FORM]))
+@given(
+    st.one_of(PATHS, LIKE_URLS, st.builds("{}{}".format, ORIGINS, PATHS)),
+    st.one_of(BASES, ODD_BASES),
+    st.sampled_from([FORM.in_full, FORM]),
+)
 @example("/", "http://a.test/", FORM.in_full)
 @example("/a?", "http://a.test/", FORM.in_full)
 @example("/a??", "http://a.test/", FORM.in_full)
 @example("/a?b'c", "http://a.test/", FORM.in_full)
 @example("/a#b", "http://a.test/", FORM.in_full)
 @example("/a\n", "http://a.test/", FORM.in_full)
+@example("http://a.test//b", "http://a.test/", FORM.in_full)
+@example("http://a.test/b/../c", "http://a.test/", FORM.in_full)
 @example("/a\u212a", "http://a.test/", FORM.in_full)
 @example("/" + "x" * (MAX_URL_LENGTH - len("http://a.test/")), "http://a.test/", FORM.in_full)
 @example("/" + "x" * (MAX_URL_LENGTH - len("http://a.test/") + 1), "http://a.test/", FORM.in_full)
