@@ -47,7 +47,7 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
     )
     # Every host is visited once in the time, at the delay of a real crawl. The seeds load in the first seconds.
     wide = replace(usual, plan=WebPlan(hosts=200_000, knobs=(LATENCY,)), delay=DELAY, warm_up=15.0)
-    real = replace(usual, plan=usual.plan.with_knobs(*REAL), warm_up=60.0)
+    real = replace(usual, plan=usual.plan.with_knobs(*REAL), warm_up=100.0)
     webs = {
         "40kb": Arena(
             about="20,000 hosts, pages of 40 KB with 60 links, a delay that does not bind",
@@ -75,7 +75,7 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
         ),
         "real-https": Arena(
             about="the same over https",
-            trial=replace(real, plan=replace(real.plan.with_knobs("secure=true"), processes=2), warm_up=100.0),
+            trial=replace(real, plan=replace(real.plan.with_knobs("secure=true"), processes=2), warm_up=150.0),
             contestants=("lexbor-2", "rove-2", "postgres-2"),
         ),
         "hostile-1": Arena(
