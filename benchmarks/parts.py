@@ -199,12 +199,12 @@ def hostile_pages(table: Table) -> Verdicts:
 
 
 def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
-    """(b) Measure a crawl whose delay binds, after its first round."""
+    """(b) Measure a crawl whose delay binds, after its first rounds, which are spread out."""
     base = arenas["40kb"].trial
     trial = (
         replace(base, delay=1.0, warm_up=3.0, seconds=2.0)
         if quick
-        else replace(base, delay=DELAY, warm_up=80.0, seconds=3 * DELAY)
+        else replace(base, delay=DELAY, warm_up=3 * DELAY, seconds=3 * DELAY)
     )
     # Measure whole rounds: hosts are visited in the rhythm of the delay, and a part of a round would count some twice.
     verdicts = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -36,6 +37,7 @@ from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.identity import user_agent
 from rove.policy.outage import OutageRules
+from rove.policy.spread import Spread
 from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
@@ -89,6 +91,7 @@ async def assembled(
             pressure=pressure,
             silence=SilentVisits(pressure.throttle, steady_seconds),
             new_domains=NewDomainLimits(steady_seconds),
+            spread=Spread(settings.delay, random.random),
             progress=Progress(started=steady_seconds()),
             shutdown=Shutdown(frontier),
             clock=steady_seconds,

@@ -17,6 +17,7 @@ from rove.crawl.silence import SilentVisits
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.policy.gate import Gate
+from rove.policy.spread import Spread
 from rove.store.contract import Store
 from rove.urls.canonical import UrlForm
 
@@ -35,6 +36,7 @@ class CrawlContext:
     pressure: Pressure
     silence: SilentVisits
     new_domains: NewDomainLimits
+    spread: Spread
     progress: Progress
     shutdown: Shutdown
     clock: Callable[[], float]

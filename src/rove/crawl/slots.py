@@ -140,6 +140,8 @@ class Slots:
         failure = None if task.cancelled() else task.exception()
         if task.cancelled() or failure is not None:
             record.lose_unfinished()
+        if record.answers.has_answered and not record.lease.pace.answered:
+            record.answers.spread = self._context.spread.after_first_visit(self._context.clock())
         try:
             self._hand_over(record)
         except Exception as error:

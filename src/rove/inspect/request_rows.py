@@ -17,6 +17,7 @@ DELAY_REASONS = {
     DelaySource.SLOW: "ten times as long as its last response took",
     DelaySource.FAILURES: "it did not answer",
     DelaySource.REPEATS: "its pages repeat earlier texts",
+    DelaySource.SPREAD: "second visits are spread out, because many domains were visited at once",
 }
 
 _SETTLEMENTS = {

@@ -32,6 +32,8 @@ class DelaySource(enum.StrEnum):
     """Several visits in a row got no response."""
     REPEATS = "repeats"
     """Its pages keep repeating texts that were stored already."""
+    SPREAD = "spread"
+    """Many domains were visited for the first time at once, and would all be due again at once."""
 
 
 class Settlement(enum.StrEnum):

@@ -8,6 +8,7 @@ The operator's delay and the Crawl-delay of robots.txt are the minimum; these ru
 - rove leaves a domain alone for at least ten times as long as its last answer took.
 - A domain that does not answer at all is visited less and less often, and given up after ten visits in a row.
 - A domain whose pages keep repeating texts that it has already served is visited less often.
+- If many domains are visited for the first time at once, their second visits are spread out (policy/spread.py).
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Answers:
     """Why the last unanswered request got no answer."""
     ends_in_silence: bool = False
     """Whether the last request got no answer."""
+    spread: float = 0.0
+    """The share of the delay by which the next visit comes later, so that not all domains are due at once."""
     texts: list[bool] = field(default_factory=list)
     """For each stored page: whether the domain had served its text before."""
 
@@ -127,6 +130,7 @@ def decide_pacing(answers: Answers, before: Pace, delay: float) -> PacingDecisio
         (backoff, DelaySource.BACKOFF),
         (SLOWNESS * answers.last_seconds, DelaySource.SLOW),
         (pause_for_repeats(repeats, delay), DelaySource.REPEATS),
+        (delay * (1.0 + answers.spread) if answers.spread else 0.0, DelaySource.SPREAD),
     )
     pace = Pace(backoff=backoff, repeats=repeats, answered=True)
     return PacingDecision(pace=pace, pause=pause, reason=reason)

@@ -33,6 +33,7 @@ from rove.policy.concurrency import fixed
 from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
+from rove.policy.spread import Spread
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
 from rove.urls.canonical import CrawlUrl
@@ -225,6 +226,7 @@ class World:
             pressure=pressure,
             silence=SilentVisits(pressure.throttle, self.now),
             new_domains=NewDomainLimits(self.now),
+            spread=Spread(settings.delay, lambda: 0.5),
             progress=Progress(started=0.0),
             shutdown=self._shutdown,
             clock=self.now,

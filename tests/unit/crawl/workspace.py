@@ -34,6 +34,7 @@ from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
+from rove.policy.spread import Spread
 from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from rove.store.warc import WarcStore
@@ -160,6 +161,7 @@ class Workspace:
             pressure=self.pressure,
             silence=SilentVisits(self.pressure.throttle, clock),
             new_domains=NewDomainLimits(clock, per_page=self.new_domains_per_page),
+            spread=Spread(settings.delay, lambda: 0.5),
             progress=self.progress,
             shutdown=Shutdown(frontier, grace_seconds=grace_seconds),
             clock=clock,
