@@ -1,0 +1,1 @@
+"""A crawl over time: the sampler, the history, and how they are shown."""
