@@ -124,7 +124,7 @@ class SqliteHarness:
 
     def reader(self) -> FrontierReader:
         tables = SqliteTables(self._databases[-1], lambda: self._now)
-        return CrawlReader(tables, limit=self.slice, ledger_limit=self.slice + 1)
+        return CrawlReader(tables, limit=self.slice, ledger_limit=self.slice + 1, domain_limit=self.slice)
 
     def catalog(self) -> Catalog:
         return SqliteCatalog(self._databases[-1], clock=lambda: self._now)
@@ -188,7 +188,7 @@ class PostgresHarness:
 
     def reader(self) -> FrontierReader:
         tables = PostgresTables(self.database, NODE.key)
-        reader = CrawlReader(tables, limit=self.slice, ledger_limit=self.slice + 1)
+        reader = CrawlReader(tables, limit=self.slice, ledger_limit=self.slice + 1, domain_limit=self.slice)
         return _OnTime(reader, self._write_clock)
 
     def catalog(self) -> Catalog:

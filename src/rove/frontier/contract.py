@@ -11,6 +11,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from rove.frontier.lists import Lists
 from rove.frontier.query_times import Histogram
 from rove.frontier.records import (
     Added,
@@ -280,7 +281,7 @@ class Catalog(Protocol):
         """Save how far a seed file has been loaded."""
 
 
-class FrontierReader(Protocol):
+class FrontierReader(Lists, Protocol):
     """The queries of the inspecting commands, which may run beside a crawl."""
 
     async def counts(self) -> Counts:

@@ -10,6 +10,7 @@ import math
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Protocol
 
+from rove.frontier.domain_list import SLICE_OF_DOMAINS, DomainList
 from rove.frontier.records import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_records
@@ -51,6 +52,12 @@ class CrawlTables(Protocol):
     async def failing_domains(self, limit: int) -> list[Any]:
         """Return the rows of the domains that keep failing."""
 
+    async def now(self) -> int:
+        """Return the time in milliseconds of the crawl's clock."""
+
+    async def listed_domains(self, ids: list[int], now: int) -> list[Any]:
+        """Return the rows of these domains, each with its last request."""
+
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
 
@@ -67,7 +74,14 @@ class CrawlTables(Protocol):
 class CrawlReader:
     """The FrontierReader of both databases."""
 
-    def __init__(self, tables: CrawlTables, *, limit: int = SLICE, ledger_limit: int = LEDGER_SLICE) -> None:
+    def __init__(
+        self,
+        tables: CrawlTables,
+        *,
+        limit: int = SLICE,
+        ledger_limit: int = LEDGER_SLICE,
+        domain_limit: int = SLICE_OF_DOMAINS,
+    ) -> None:
         """The limits are the numbers of rows in a slice."""
         self._tables = tables
         self._limit = limit
@@ -75,6 +89,7 @@ class CrawlReader:
         self.counts = tables.counts
         self.participants = tables.participants
         self.contents = tables.contents
+        self.domains = DomainList(tables, slice_size=domain_limit).page
 
     async def runs(self) -> list[Run]:
         return [

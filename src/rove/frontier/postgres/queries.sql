@@ -41,6 +41,32 @@ state = 0 AND priority >= 1048578
 -- A domain `d` that does not respond, or asks for a very long delay. A crawl does not stay up for it.
 (d.failures >= :leaving::integer OR d.crawl_delay > :alone::bigint)
 
+-- fragment: domain_state
+-- frontier.domain_list.DomainState. An expired lease may be claimed like any other domain that is due.
+CASE WHEN excluded THEN 'excluded' WHEN ready_at <= :now::bigint THEN 'ready' WHEN num_nonnulls(owner) = 1 THEN 'leased'
+    WHEN pending = 0 OR capped THEN 'idle' ELSE 'waiting' END
+
+-- fragment: lasting_delay
+-- The delay between visits to a domain, as policy/pacing.py makes it of its columns. A test compares them.
+greatest(:delay::bigint, crawl_delay, backoff,
+    CASE WHEN failures > 0
+    THEN least(86400000, greatest(:delay::bigint, crawl_delay, 100) * (1 << least(failures - 1, 20))) ELSE 0 END,
+    CASE WHEN repeats > 500
+    THEN trunc(greatest(:delay::bigint, crawl_delay) * least(10.0, 0.5 / greatest(1.0 - repeats / 1000.0, 0.001)))::bigint
+    ELSE 0 END)
+
+-- fragment: is_listed
+-- frontier.domain_list: the domains of a query.
+(:search::text = '' OR strpos(name, :search::text) > 0)
+    AND CASE :only::text WHEN '' THEN true WHEN 'failing' THEN failing AND ready_at IS NOT NULL WHEN 'capped' THEN capped
+    ELSE {domain_state} = :only::text END
+    AND CASE :by::text WHEN 'overdue' THEN ready_at <= :now::bigint WHEN 'next' THEN ready_at IS NOT NULL ELSE true END
+
+-- fragment: list_key
+-- frontier.domain_list.DomainOrder: the smallest comes first.
+CASE :by::text WHEN 'pending' THEN -pending WHEN 'failures' THEN -failures WHEN 'pages' THEN -stored
+    WHEN 'delay' THEN -{lasting_delay} ELSE ready_at END
+
 -- fragment: head_url
 -- The first pending URL of each domain of a batch, without suspects.
 LEFT JOIN LATERAL (
@@ -1132,3 +1158,37 @@ INSERT INTO migration (number, fingerprint) VALUES (:number::integer, :fingerpri
 -- name: schema_version
 -- By way of JSON, because the table of an early development version has no column `fingerprint`.
 SELECT number, to_jsonb(migration) ->> 'fingerprint' FROM migration ORDER BY number DESC LIMIT 1;
+
+-- name: now
+SELECT clock_ms();
+
+-- name: domains_in_slice
+-- A slice of all domains. The first row tells where it ends and how many of its domains are listed; the key of that row
+-- is NULL. The others are those that may be on the page: after its cursor, and before the worst that was found so far.
+WITH slice AS MATERIALIZED (
+    SELECT id, :sign::bigint * {list_key} AS key, {is_listed} AS is_listed
+    FROM domain WHERE id > :after::bigint ORDER BY id LIMIT :slice::bigint
+)
+SELECT NULL, max(id), count(*) FILTER (WHERE is_listed) FROM slice
+UNION ALL
+SELECT key, id, 1 FROM slice
+WHERE is_listed AND (key, id) > (:after_key::bigint, :after_id::bigint)
+    AND (key, id) < (:worst_key::bigint, :worst_id::bigint);
+
+-- name: domains_by_due
+-- Waiting domains in the order in which they are due, after those that were read before.
+SELECT ready_at, id FROM domain
+WHERE ready_at >= :ready_at::bigint AND ready_at <= :until::bigint
+ORDER BY ready_at, failing
+LIMIT :limit::bigint OFFSET :skip::bigint;
+
+-- name: listed_domains
+-- Domains, each with its last request.
+SELECT d.id, d.name, {domain_state}, d.pending, d.stored, d.ready_at - :now::bigint, d.not_before - :now::bigint,
+    d.crawl_delay, d.backoff, d.failures, d.repeats, d.answered, d.failing AND d.ready_at IS NOT NULL, d.capped,
+    r.error, r.delay, r.delay_from
+FROM unnest(:domains::bigint[]) AS e (id)
+JOIN domain AS d ON d.id = e.id
+LEFT JOIN LATERAL (
+    SELECT error, delay, delay_from FROM request WHERE request.domain = d.id ORDER BY visit DESC, seq DESC LIMIT 1
+) AS r ON true;

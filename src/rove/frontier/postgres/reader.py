@@ -50,6 +50,12 @@ class PostgresTables:
     async def domain(self, id: int) -> list[Any]:
         return await self.fetch("domain_record", id=id)
 
+    async def now(self) -> int:
+        return int(await self._database.value("now"))
+
+    async def listed_domains(self, ids: list[int], now: int) -> list[Any]:
+        return await self.fetch("listed_domains", domains=ids, now=now)
+
     async def failing_domains(self, limit: int) -> list[Any]:
         return await self.fetch("failing_domains", limit=limit)
 

@@ -31,6 +31,31 @@ state = 0 AND priority >= 1048578
 u.domain, u.fingerprint, u.url, u.state, u.reason, u.attempts, u.assume_https, u.seed,
     u.state = 0 AND u.priority IN (1048576, 1048577), coalesce(d.stored, 0)
 
+-- fragment: domain_state
+-- frontier.domain_list.DomainState. An expired lease may be claimed like any other domain that is due.
+CASE WHEN excluded THEN 'excluded' WHEN ready_at <= :now THEN 'ready' WHEN owner IS NOT NULL THEN 'leased'
+    WHEN pending = 0 OR capped THEN 'idle' ELSE 'waiting' END
+
+-- fragment: lasting_delay
+-- The delay between visits to a domain, as policy/pacing.py makes it of its columns. A test compares them.
+max(:delay, crawl_delay, backoff,
+    CASE WHEN failures > 0
+    THEN min(86400000, max(:delay, crawl_delay, 100) * (1 << min(failures - 1, 20))) ELSE 0 END,
+    CASE WHEN repeats > 500
+    THEN max(:delay, crawl_delay) * min(10.0, 0.5 / max(1.0 - repeats / 1000.0, 0.001)) ELSE 0 END)
+
+-- fragment: is_listed
+-- frontier.domain_list: the domains of a query.
+(:search = '' OR instr(name, :search) > 0)
+    AND CASE :only WHEN '' THEN true WHEN 'failing' THEN failing = 1 AND ready_at IS NOT NULL WHEN 'capped' THEN capped
+    ELSE {domain_state} = :only END
+    AND CASE :by WHEN 'overdue' THEN ready_at <= :now WHEN 'next' THEN ready_at IS NOT NULL ELSE true END
+
+-- fragment: list_key
+-- frontier.domain_list.DomainOrder: the smallest comes first.
+CAST(CASE :by WHEN 'pending' THEN -pending WHEN 'failures' THEN -failures WHEN 'pages' THEN -stored
+    WHEN 'delay' THEN -{lasting_delay} ELSE ready_at END AS INTEGER)
+
 -- fragment: leaves_alone
 -- A domain that does not respond, or asks for a very long delay. A crawl does not stay up for it.
 (failures >= :leaving OR crawl_delay > :alone)
@@ -812,3 +837,32 @@ SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failu
     owner IS NOT NULL, excluded, capped,
     EXISTS (SELECT 1 FROM url WHERE url.domain = domain.id AND is_robots = 0)
 FROM domain WHERE id = :id;
+
+-- name: domains_in_slice
+-- A slice of all domains. The first row tells where it ends and how many of its domains are listed; the key of that row
+-- is NULL. The others are those that may be on the page: after its cursor, and before the worst that was found so far.
+WITH slice AS MATERIALIZED (
+    SELECT arrival, id, :sign * {list_key} AS key, {is_listed} AS is_listed
+    FROM domain WHERE arrival > :after ORDER BY arrival LIMIT :slice
+)
+SELECT NULL, max(arrival), count(*) FILTER (WHERE is_listed) FROM slice
+UNION ALL
+SELECT key, id, 1 FROM slice
+WHERE is_listed AND (key, id) > (:after_key, :after_id) AND (key, id) < (:worst_key, :worst_id);
+
+-- name: domains_by_due
+-- Waiting domains in the order in which they are due, after those that were read before.
+SELECT ready_at, id FROM domain
+WHERE ready_at >= :ready_at AND ready_at <= :until
+ORDER BY ready_at, failing
+LIMIT :limit OFFSET :skip;
+
+-- name: listed_domains
+-- rows: domains, each with its last request.
+SELECT d.id, d.name, {domain_state}, d.pending, d.stored, d.ready_at - :now, d.not_before - :now, d.crawl_delay,
+    d.backoff, d.failures, d.repeats, d.answered, d.failing = 1 AND d.ready_at IS NOT NULL, d.capped,
+    r.error, r.delay, r.delay_from
+FROM json_each(:rows) AS e
+CROSS JOIN domain AS d ON d.id = e.value
+LEFT JOIN request AS r ON (r.visit, r.seq) = (
+    SELECT visit, seq FROM request WHERE request.domain = d.id ORDER BY visit DESC, seq DESC LIMIT 1);

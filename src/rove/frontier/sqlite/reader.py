@@ -27,7 +27,7 @@ class SqliteTables:
         return request_row(row)
 
     async def counts(self) -> Counts:
-        now = await self._now()
+        now = await self.now()
 
         def work() -> Counts:
             with self._database.snapshot():
@@ -42,16 +42,19 @@ class SqliteTables:
 
     async def participants(self) -> list[Participant]:
         node = str(self._database.path.parent)
-        return [participant(node, True, row) for row in await self.fetch("participants", now=await self._now())]
+        return [participant(node, True, row) for row in await self.fetch("participants", now=await self.now())]
 
     async def domain(self, id: int) -> list[Row]:
-        return await self._database.fetch("domain_record", id=id, now=await self._now())
+        return await self._database.fetch("domain_record", id=id, now=await self.now())
+
+    async def listed_domains(self, ids: list[int], now: int) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("listed_domains", ids, now=now))
 
     async def failing_domains(self, limit: int) -> list[Row]:
-        return await self._database.fetch("failing_domains", limit=limit, now=await self._now())
+        return await self._database.fetch("failing_domains", limit=limit, now=await self.now())
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Row]:
-        now = await self._now()
+        now = await self.now()
         return await self._database.run(lambda: self._database.batch("origins", keys, now=now))
 
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Row]:
@@ -67,7 +70,7 @@ class SqliteTables:
         rows = await self._database.run(lambda: self._database.batch("known_contents", wanted))
         return {row[0]: content_record(row) for row in rows}
 
-    async def _now(self) -> int:
+    async def now(self) -> int:
         if self._clock is not None:
             return self._clock()
         return await self._database.run(lambda: self._database.clock()())

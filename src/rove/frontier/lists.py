@@ -1,0 +1,17 @@
+"""The lists of a crawl that people page through: a part of the contract of a FrontierReader."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rove.frontier.domain_list import DomainCursor, DomainPage, DomainQuery
+
+
+class Lists(Protocol):
+    """The queries whose results may be long. Each reads in slices, within bounded memory."""
+
+    async def domains(self, query: DomainQuery, *, limit: int, after: DomainCursor | None = None) -> DomainPage:
+        """Return up to `limit` domains, at most domain_list.MOST_LISTED, that follow the last one of the page before.
+
+        Unless an index has the domains in this order, all of them are read once: a million in seconds.
+        """
