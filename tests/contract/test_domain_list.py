@@ -60,7 +60,9 @@ async def crawled(harness: Harness) -> None:
     silence = page_row(leases["c"], "http://c.test/0").replace(error="connect", delay=140.0)
     await frontier.settle(
         [
-            visited(leases["b"], DONE, requests=[answer], pause=90.0, pause_from=DelaySource.SLOW, pace=Pace(answered=True)),
+            visited(
+                leases["b"], DONE, requests=[answer], pause=90.0, pause_from=DelaySource.SLOW, pace=Pace(answered=True)
+            ),
             visited(leases["c"], requests=[silence], pause=140.0, pace=Pace(failures=4)),
         ]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from rove.frontier.domain_list import DomainCursor, DomainPage, DomainQuery
+from rove.frontier.url_queue import QueuedUrl
 
 
 class Lists(Protocol):
@@ -14,4 +15,10 @@ class Lists(Protocol):
         """Return up to `limit` domains, at most domain_list.MOST_LISTED, that follow the last one of the page before.
 
         Unless an index has the domains in this order, all of them are read once: a million in seconds.
+        """
+
+    async def queue(self, *, delay: float, limit: int, domain: int | None = None) -> list[QueuedUrl]:
+        """Return pending URLs of a domain or of all, in the order in which they will be requested.
+
+        They are up to `limit`, at most url_queue.MOST_QUEUED. `delay` is the operator's delay.
         """

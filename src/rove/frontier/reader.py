@@ -10,12 +10,13 @@ import math
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Protocol
 
-from rove.frontier.domain_list import SLICE_OF_DOMAINS, DomainList
+from rove.frontier.domain_list import SLICE_OF_DOMAINS, DomainList, DomainTables
 from rove.frontier.records import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_records
 from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
 from rove.frontier.runs import Participant, Run
+from rove.frontier.url_queue import QueueTables, UrlQueue
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
 from rove.model.request_counts import is_listed_with_pages
@@ -31,11 +32,8 @@ _LOWEST = -(1 << 63)
 _HIGHEST = (1 << 63) - 1
 
 
-class CrawlTables(Protocol):
+class CrawlTables(DomainTables, QueueTables, Protocol):
     """The queries that differ between the databases."""
-
-    async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
-        """Return the rows of a named query that both databases have."""
 
     async def request(self, row: Any) -> RequestRow:
         """Build a request from a row of the ledger."""
@@ -51,12 +49,6 @@ class CrawlTables(Protocol):
 
     async def failing_domains(self, limit: int) -> list[Any]:
         """Return the rows of the domains that keep failing."""
-
-    async def now(self) -> int:
-        """Return the time in milliseconds of the crawl's clock."""
-
-    async def listed_domains(self, ids: list[int], now: int) -> list[Any]:
-        """Return the rows of these domains, each with its last request."""
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
@@ -90,6 +82,7 @@ class CrawlReader:
         self.participants = tables.participants
         self.contents = tables.contents
         self.domains = DomainList(tables, slice_size=domain_limit).page
+        self.queue = UrlQueue(tables).read
 
     async def runs(self) -> list[Run]:
         return [

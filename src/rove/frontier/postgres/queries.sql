@@ -55,6 +55,9 @@ greatest(:delay::bigint, crawl_delay, backoff,
     THEN trunc(greatest(:delay::bigint, crawl_delay) * least(10.0, 0.5 / greatest(1.0 - repeats / 1000.0, 0.001)))::bigint
     ELSE 0 END)
 
+-- fragment: queue_columns
+domain, priority, position, url, depth, attempts, is_robots, seed IS NOT NULL, reason
+
 -- fragment: is_listed
 -- frontier.domain_list: the domains of a query.
 (:search::text = '' OR strpos(name, :search::text) > 0)
@@ -1192,3 +1195,34 @@ JOIN domain AS d ON d.id = e.id
 LEFT JOIN LATERAL (
     SELECT error, delay, delay_from FROM request WHERE request.domain = d.id ORDER BY visit DESC, seq DESC LIMIT 1
 ) AS r ON true;
+
+-- name: queued_domains
+SELECT d.id, d.name, d.ready_at, d.not_before, d.capped OR d.excluded,
+    num_nonnulls(d.owner) = 1 AND d.ready_at > :now::bigint, d.leases, {lasting_delay}
+FROM unnest(:domains::bigint[]) AS e (id)
+JOIN domain AS d ON d.id = e.id;
+
+-- name: queue_heads
+-- The first pending URLs of each domain in a range of priorities, due or not.
+SELECT u.*
+FROM unnest(:domains::bigint[]) AS d (id)
+CROSS JOIN LATERAL (
+    SELECT {queue_columns} FROM url
+    WHERE domain = d.id AND state = 0 AND priority >= :low::integer AND priority < :below::integer
+    ORDER BY priority, position LIMIT :limit::bigint
+) AS u;
+
+-- name: queue_more
+-- More of one domain, after those that were read before.
+SELECT {queue_columns}
+FROM url
+WHERE domain = :domain::bigint AND state = 0 AND priority >= :low::integer AND priority < :below::integer
+ORDER BY priority, position
+LIMIT :limit::bigint OFFSET :skip::bigint;
+
+-- name: leased_domains
+-- The domains that are being visited.
+SELECT id FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > :now::bigint LIMIT :limit::bigint;
+
+-- name: suspected_domains
+SELECT domain FROM url WHERE {suspected} LIMIT :limit::bigint;

@@ -56,6 +56,12 @@ class PostgresTables:
     async def listed_domains(self, ids: list[int], now: int) -> list[Any]:
         return await self.fetch("listed_domains", domains=ids, now=now)
 
+    async def queued_domains(self, ids: list[int], now: int, delay: int) -> list[Any]:
+        return await self.fetch("queued_domains", domains=ids, now=now, delay=delay)
+
+    async def queue_heads(self, ids: list[int], *, low: int, below: int, limit: int) -> list[Any]:
+        return await self.fetch("queue_heads", domains=ids, low=low, below=below, limit=limit)
+
     async def failing_domains(self, limit: int) -> list[Any]:
         return await self.fetch("failing_domains", limit=limit)
 

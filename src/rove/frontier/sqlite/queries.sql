@@ -44,6 +44,9 @@ max(:delay, crawl_delay, backoff,
     CASE WHEN repeats > 500
     THEN max(:delay, crawl_delay) * min(10.0, 0.5 / max(1.0 - repeats / 1000.0, 0.001)) ELSE 0 END)
 
+-- fragment: queue_columns
+domain, priority, position, url, depth, attempts, is_robots, seed IS NOT NULL, reason
+
 -- fragment: is_listed
 -- frontier.domain_list: the domains of a query.
 (:search = '' OR instr(name, :search) > 0)
@@ -866,3 +869,34 @@ FROM json_each(:rows) AS e
 CROSS JOIN domain AS d ON d.id = e.value
 LEFT JOIN request AS r ON (r.visit, r.seq) = (
     SELECT visit, seq FROM request WHERE request.domain = d.id ORDER BY visit DESC, seq DESC LIMIT 1);
+
+-- name: queued_domains
+-- rows: domains.
+SELECT d.id, d.name, d.ready_at, d.not_before, d.capped OR d.excluded, d.owner IS NOT NULL AND d.ready_at > :now,
+    d.leases, CAST({lasting_delay} AS INTEGER)
+FROM json_each(:rows) AS e
+CROSS JOIN domain AS d ON d.id = e.value;
+
+-- name: queue_heads
+-- rows: domains. The first pending URLs of each in a range of priorities, due or not.
+SELECT {queue_columns}
+FROM json_each(:rows) AS d
+CROSS JOIN url AS u ON u.arrival IN (
+    SELECT arrival FROM url
+    WHERE domain = d.value AND state = 0 AND priority >= :low AND priority < :below
+    ORDER BY priority, position LIMIT :limit);
+
+-- name: queue_more
+-- More of one domain, after those that were read before.
+SELECT {queue_columns}
+FROM url
+WHERE domain = :domain AND state = 0 AND priority >= :low AND priority < :below
+ORDER BY priority, position
+LIMIT :limit OFFSET :skip;
+
+-- name: leased_domains
+-- The domains that are being visited. The plus keeps the planner on the small index of leases.
+SELECT id FROM domain WHERE owner IS NOT NULL AND +ready_at > :now LIMIT :limit;
+
+-- name: suspected_domains
+SELECT domain FROM url WHERE {suspected} LIMIT :limit;

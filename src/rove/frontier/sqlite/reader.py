@@ -50,6 +50,14 @@ class SqliteTables:
     async def listed_domains(self, ids: list[int], now: int) -> list[Row]:
         return await self._database.run(lambda: self._database.batch("listed_domains", ids, now=now))
 
+    async def queued_domains(self, ids: list[int], now: int, delay: int) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("queued_domains", ids, now=now, delay=delay))
+
+    async def queue_heads(self, ids: list[int], *, low: int, below: int, limit: int) -> list[Row]:
+        return await self._database.run(
+            lambda: self._database.batch("queue_heads", ids, low=low, below=below, limit=limit)
+        )
+
     async def failing_domains(self, limit: int) -> list[Row]:
         return await self._database.fetch("failing_domains", limit=limit, now=await self.now())
 
