@@ -20,6 +20,7 @@ COMMANDS = {
         "demo": "demo",
     },
     "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
+    "Inside": {"domains": "looking", "queue": "looking"},
     "Webmasters": {
         "explain": "webmasters",
         "report": "webmasters",

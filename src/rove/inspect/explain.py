@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rove.frontier.backends import policy_of
 from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
+from rove.inspect.delays import delays_of
 from rove.inspect.lookup import url_given
 from rove.inspect.url_facts import UrlFacts
 from rove.model.ledger import DelaySource
@@ -24,7 +25,6 @@ from rove.notation.harmless import one_line
 from rove.notation.humanize import counted, seconds_text, utc_text
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
-from rove.policy.pacing import pause_after, pause_for_repeats
 from rove.policy.ports import BAD_PORTS, port_of
 from rove.policy.robots import Rule, Rules
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
@@ -147,22 +147,11 @@ def _robots(url: CrawlUrl, origin: OriginRecord | None) -> RobotsAnswer:
 
 
 def _delays(facts: UrlFacts) -> dict[DelaySource, float]:
-    delay, crawl_delay = facts.settings.delay, facts.crawl_delay
-    delays = {DelaySource.DELAY: delay, DelaySource.CRAWL_DELAY: crawl_delay}
     domain, last = facts.domain, facts.history.last_of_domain
-    if domain is not None:
-        longer = max(delay, crawl_delay)
-        delays[DelaySource.BACKOFF] = domain.pace.backoff
-        if domain.pace.failures:
-            delays[DelaySource.FAILURES] = pause_after(domain.pace.failures, longer)
-        delays[DelaySource.REPEATS] = pause_for_repeats(domain.pace.repeats, longer)
-        if last is not None and domain.free_in > 0:
-            delays[last.delay_from] = max(last.delay, delays.get(last.delay_from, 0.0))
-    return {
-        source: seconds
-        for source, seconds in sorted(delays.items(), key=lambda item: -item[1])
-        if seconds > 0 or source is DelaySource.DELAY
-    }
+    if domain is None:
+        return delays_of(facts.settings.delay, facts.crawl_delay)
+    in_force = None if last is None or domain.free_in <= 0 else (last.delay_from, last.delay)
+    return delays_of(facts.settings.delay, facts.crawl_delay, domain.pace, in_force)
 
 
 def due_in(domain: DomainRecord | None) -> float:
