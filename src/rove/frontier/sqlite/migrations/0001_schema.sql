@@ -219,3 +219,49 @@ CREATE TABLE retry (
     delay       INTEGER NOT NULL,               -- the operator's delay at that time
     urls        INTEGER NOT NULL DEFAULT 0      -- URLs that became pending or due
 );
+
+-- Views for people (docs/sql.md). Nothing of rove reads them. Times are UTC, durations are seconds.
+
+CREATE VIEW v_requests AS
+SELECT r.visit, r.seq AS number, d.name AS domain, r.kind, r.url,
+    strftime('%Y-%m-%d %H:%M:%f', r.started, 'unixepoch') AS requested, (r.ended - r.began) / 1000.0 AS seconds,
+    r.status, nullif(r.error, '') AS error, nullif(r.media_type, '') AS media_type, r.size AS bytes, r.truncated,
+    nullif(r.target, '') AS redirect_to, nullif(r.title, '') AS title, nullif(r.marks, '') AS marks,
+    nullif(r.address, '') AS address, r.text_file IS NOT NULL OR r.raw_file IS NOT NULL AS stored, r.is_copy AS copy,
+    CASE r.settlement WHEN '' THEN 'settled' ELSE r.settlement END AS fate, r.delay / 1000.0 AS delay_after,
+    r.delay_from, r.process, '' AS machine
+FROM request AS r LEFT JOIN domain AS d ON d.id = r.domain;
+
+CREATE VIEW v_pages AS
+SELECT url, domain, requested AS fetched, seconds, status, media_type, bytes, truncated, title, copy, marks, visit,
+    machine
+FROM v_requests WHERE kind = 'page' AND stored;
+
+CREATE VIEW v_urls AS
+SELECT d.name AS domain, u.url,
+    CASE u.state WHEN 0 THEN 'pending' WHEN 1 THEN 'done' WHEN 2 THEN 'blocked' WHEN 3 THEN 'failed'
+        WHEN 4 THEN 'redirected' WHEN 5 THEN 'read' END AS state,
+    nullif(u.reason, '') AS reason, u.depth, u.attempts, u.seed IS NOT NULL AS seed, u.visit
+FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain;
+
+-- The numbers are those of priority.py.
+CREATE VIEW v_queue AS
+SELECT d.name AS domain, u.url,
+    CASE WHEN u.priority >= 1048578 THEN 'suspect' WHEN u.priority = 1048577 THEN 'held'
+        WHEN u.priority = 1048576 THEN 'retry' WHEN u.priority >= 524288 THEN 'foreign' ELSE 'own' END AS class,
+    strftime('%Y-%m-%d %H:%M:%f',
+        max(d.ready_at, CASE WHEN u.priority >= 1048576 THEN u.position ELSE 0 END) / 1000.0, 'unixepoch') AS due,
+    u.depth, u.attempts, nullif(u.reason, '') AS reason, u.seed IS NOT NULL AS seed, u.priority, u.position
+FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE u.state = 0;
+
+CREATE VIEW v_domains AS
+SELECT name AS domain,
+    CASE WHEN excluded THEN 'excluded'
+        WHEN ready_at <= (julianday('now') - 2440587.5) * 86400000 THEN 'ready'
+        WHEN owner IS NOT NULL THEN 'leased' WHEN pending = 0 OR capped THEN 'idle' ELSE 'waiting' END AS state,
+    stored AS pages, pending, leases AS visits,
+    strftime('%Y-%m-%d %H:%M:%f', ready_at / 1000.0, 'unixepoch') AS next_visit,
+    failures, answered AS responded, failing IS 1 AND ready_at IS NOT NULL AS failing, capped,
+    crawl_delay / 1000.0 AS crawl_delay, backoff / 1000.0 AS backoff, repeats / 1000.0 AS repeats
+FROM domain;
