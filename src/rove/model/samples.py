@@ -45,6 +45,19 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
                 return min(self.first * 2.0**i, self.longest)
         return self.longest
 
+    def estimate(self, share: float) -> float:
+        """Return an estimate of this quantile, which lies within its bucket, so that a curve has no stairs."""
+        wanted, seen = share * self.count, 0
+        last = max(self.buckets, default=0)
+        for i in sorted(self.buckets):
+            number = self.buckets[i]
+            if seen + number >= wanted:
+                low = self.first * 2.0 ** (i - 1) if i else 0.0
+                high = self.longest if i == last else self.first * 2.0**i
+                return min(low + (high - low) * (wanted - seen) / number, self.longest)
+            seen += number
+        return self.longest
+
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """The work and the state of one machine in an interval."""

@@ -176,7 +176,7 @@ PANELS = (
     Panel(
         name="in-flight",
         title="Fetches in flight",
-        unit="fetches",
+        unit="",
         curves=(
             Curve(figures="in_flight", label="in flight", reading=Reading.LEVEL),
             Curve(figures="at_once", label="limit in force", reading=Reading.LEVEL, role=Role.LIMIT),
@@ -185,13 +185,13 @@ PANELS = (
     Panel(
         name="urls",
         title="Pending URLs",
-        unit="URLs",
+        unit="",
         curves=(Curve(figures="urls.pending", label="pending", reading=Reading.LEVEL),),
     ),
     Panel(
         name="domains",
         title="Domains by state",
-        unit="domains",
+        unit="",
         is_stacked=True,
         curves=(Curve(figures="domains.*", label=plain, reading=Reading.LEVEL),),
     ),
@@ -212,7 +212,7 @@ PANELS = (
     Panel(
         name="files",
         title="Open files",
-        unit="files",
+        unit="",
         is_stacked=True,
         curves=(Curve(figures="open_files.*", label=plain, reading=Reading.LEVEL, by_machine=True),),
     ),
@@ -222,7 +222,7 @@ PANELS = (
         unit="",
         measure=Measure.SECONDS,
         scale=Scale.LOG,
-        curves=_times({"claim": "claim", "add": "add", "settle": "settle", "flush": "flush of the store"}),
+        curves=_times({"claim": "claim", "add": "add", "settle": "settle", "flush": "store flush"}),
     ),
     Panel(
         name="requests",

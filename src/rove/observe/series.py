@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import isfinite
 from typing import NamedTuple
 
 import msgspec
@@ -25,6 +24,8 @@ _SHARE = 0.95
 _STOPPED_SHARE = 0.1
 """A step is shaded if the crawl was held up for this share of it."""
 _DIGITS = 6
+_LARGEST = 1e18
+"""No figure is larger."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +111,7 @@ class Collector:
         self._machines[sample.node].add(steps)
         values: dict[tuple[_Place, str], float] = {}
         for name, value in sample.figures.items():
-            if isfinite(value):
+            if abs(value) < _LARGEST:  # neither NaN nor infinite
                 for shown in self._places_of(name):
                     values[shown] = values.get(shown, 0.0) + value
                     self._prepare(shown, name, sample.node)

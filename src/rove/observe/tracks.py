@@ -104,7 +104,7 @@ class Times:
     def quantiles(self, share: float) -> Values:
         """Return the quantile of each step, None where nothing was measured."""
         together = [merged(parts) if parts else None for parts in self._parts]
-        return [one.quantile(share) if one is not None and one.count else None for one in together]
+        return [one.estimate(share) if one is not None and one.count else None for one in together]
 
 
 def combined_values(parts: Sequence[Values], combining: Combining) -> Values:

@@ -92,3 +92,10 @@ def test_rates_and_families() -> None:
 def test_a_figure_that_is_not_in_the_table_is_an_error() -> None:
     with pytest.raises(KeyError):
         combined([sample(1, nonsense=1), sample(2)])
+
+
+def test_estimates_lie_within_their_bucket() -> None:
+    distribution = Distribution(count=4, total=1.0, longest=0.0007, buckets={0: 2, 3: 2})
+    assert [round(distribution.estimate(share), 6) for share in (0, 0.25, 0.5, 0.75, 1)] == [0, 5e-5, 1e-4, 55e-5, 7e-4]
+    assert Distribution(count=2, total=600.1, longest=600.0, buckets={10: 1, 20: 1}).estimate(1) == 600.0
+    assert Distribution().estimate(0.5) == 0.0

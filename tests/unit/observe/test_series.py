@@ -124,8 +124,8 @@ def test_quantiles_are_those_of_all_machines() -> None:
         Sample(node=node, ended=10_000, seconds=10, histograms={"claim": times})
         for node, times in (("one", quick), ("two", slow))
     ]
-    assert line(plot_of(given[0]), "database", "claim").values[0] == 0.001
-    assert line(plot_of(*given), "database", "claim").values == [1.0, None, None, None]
+    assert line(plot_of(given[0]), "database", "claim").values[0] == pytest.approx(0.00097)
+    assert line(plot_of(*given), "database", "claim").values[0] == pytest.approx(0.91, abs=0.01)
 
 
 def test_times_in_which_the_crawl_was_held_up_are_bands() -> None:
@@ -140,7 +140,7 @@ def test_times_in_which_the_crawl_was_held_up_are_bands() -> None:
 
 def test_broken_numbers_and_unknown_names_are_skipped() -> None:
     plot = plot_of(
-        at(10, pages__stored=float("nan"), in_flight=float("inf"), from_the_future=1.0),
+        at(10, pages__stored=float("nan"), in_flight=float("inf"), queued=1e300, from_the_future=1.0),
         at(20, "one", 0.0, pages__stored=5),
         at(30, "one", float("nan"), pages__stored=5),
         at(-500, pages__stored=5),
