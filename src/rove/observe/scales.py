@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from rove.notation.humanize import size_text
-from rove.observe.panels import Measure, Scale
+from rove.observe.panels import Measure, Role, Scale
+from rove.observe.series import Line, PanelLines
 
 TICKS = 4
 """About this many ticks per axis."""
@@ -40,6 +41,20 @@ class Axis:
         if self.scale is Scale.LINEAR:
             return (value - self.low) / (self.high - self.low)
         return log10(max(value, self.low) / self.low) / log10(self.high / self.low)
+
+
+def axis_of_lines(lines: Sequence[Line], panel: PanelLines) -> Axis:
+    """Return the axis of a panel for some of its curves, which lie beside each other."""
+    values = [
+        value
+        for line in lines
+        if line.role is not Role.LIMIT
+        for part in (line.values, line.low, line.high)
+        for value in part
+        if value is not None
+    ]
+    limits = [value for line in lines if line.role is Role.LIMIT for value in line.values if value is not None]
+    return axis_of(values, panel.measure, panel.scale, limits=limits)
 
 
 def axis_of(values: Iterable[float], measure: Measure, scale: Scale, *, limits: Iterable[float] = ()) -> Axis:

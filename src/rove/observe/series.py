@@ -38,6 +38,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest sample of each step; empty if no step has several samples."""
     high: list[float | None] = []
 
+    @property
+    def last(self) -> float | None:
+        """The latest value."""
+        return next((value for value in reversed(self.values) if value is not None), None)
+
 
 class PanelLines(msgspec.Struct, frozen=True, kw_only=True):
     """A panel with its curves."""

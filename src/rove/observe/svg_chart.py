@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 
-from rove.notation.humanize import counted, utc_text
+from rove.observe.captions import NO_SAMPLES, NOTHING, about
 from rove.observe.series import Band, PanelLines, Plot
 from rove.observe.svg_panel import Entry, Place, Run, is_empty, panel_marks
 from rove.observe.svg_text import number, safe, shortened
-from rove.observe.time_axis import TimeTick, clock_ticks, elapsed_text, elapsed_ticks
+from rove.observe.time_axis import TimeTick, clock_ticks, elapsed_ticks
 
 WIDTH = 960
 STEPS = 480
@@ -118,10 +118,10 @@ def _frame(plots: Sequence[Plot]) -> Frame:
 
 
 def _document(plots: Sequence[Plot], body: Sequence[str], *, height: float) -> str:
-    about = "; ".join(_about(plot) for plot in plots)
+    caption = "; ".join(f"{plot.label}: {about(plot)}" for plot in plots)
     head = (
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {number(height)}" '
-        f'width="{WIDTH}" height="{number(height)}" role="img" aria-label="{safe(about)}">\n'
+        f'width="{WIDTH}" height="{number(height)}" role="img" aria-label="{safe(caption)}">\n'
         f"<style>\n{style()}</style>\n"
         f'<rect class="paper" width="{WIDTH}" height="{number(height)}"/>'
     )
@@ -141,24 +141,14 @@ def _heading(plots: Sequence[Plot]) -> Iterator[str]:
         size = "" if len(plots) > 1 else " large"
         yield (
             f'<text x="{x}" y="{y}"><tspan class="strong{size}">{label}</tspan>'
-            f'<tspan dx="7">{safe(_about(plot, named=False))}</tspan></text>'
+            f'<tspan dx="7">{safe(about(plot))}</tspan></text>'
         )
-
-
-def _about(plot: Plot, *, named: bool = True) -> str:
-    seconds = plot.step * plot.count
-    machines = f", {counted(len(plot.machines), 'machine')}" if len(plot.machines) > 1 else ""
-    text = (
-        f"{utc_text(plot.start)[:16]}Z to {utc_text(plot.start + seconds)[:16]}Z, "
-        f"one value for {elapsed_text(plot.step)}{machines}"
-    )
-    return f"{plot.label}: {text}" if named and plot.label else text
 
 
 def _title(panel: PanelLines, place: Place, plots: Sequence[Plot], *, has_curves: bool) -> str:
     note = panel.unit
     if not has_curves:
-        note = "none in this time" if any(plot.machines for plot in plots) else "no samples in this time"
+        note = NOTHING if any(plot.machines for plot in plots) else NO_SAMPLES
     return (
         f'<text x="{number(place.left)}" y="{number(place.top - 8)}">'
         f'<tspan class="strong">{safe(panel.title)}</tspan><tspan dx="7">{safe(note)}</tspan></text>'

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rove.observe.panels import Role
-from rove.observe.scales import Axis, axis_of, value_text
+from rove.observe.scales import Axis, axis_of, axis_of_lines, value_text
 from rove.observe.series import Line, PanelLines
 from rove.observe.svg_text import Point, area_path, line_path, number, safe, shortened
 
@@ -84,32 +84,22 @@ def panel_marks(runs: Sequence[Run], place: Place, clip: str) -> tuple[list[str]
 
 def entry_text(entry: Entry, panel: PanelLines, step: int | None = None) -> str:
     """Return the values of a legend line at a step, or the latest ones."""
-    texts = []
-    for line in entry.lines:
-        value = None if line is None else _value(line, step)
-        texts.append("–" if value is None else value_text(value, panel.measure))
-    return " / ".join(texts)
+    values = [_value(line, step) for line in entry.lines]
+    return " / ".join("–" if value is None else value_text(value, panel.measure) for value in values)
 
 
-def _value(line: Line, step: int | None) -> float | None:
-    if step is not None:
-        return line.values[step] if step < len(line.values) else None
-    return next((value for value in reversed(line.values) if value is not None), None)
+def _value(line: Line | None, step: int | None) -> float | None:
+    if line is None or step is None:
+        return None if line is None else line.last
+    return line.values[step] if step < len(line.values) else None
 
 
 def _axis(runs: Sequence[Run], is_stacked: bool) -> Axis:
-    lines = [line for run in runs for line in run.panel.lines]
-    measured = [line for line in lines if line.role is not Role.LIMIT] or lines
-    limits = [line for line in lines if line.role is Role.LIMIT]
-    shown: list[float] = []
-    if is_stacked:
-        shown = [top for tops in _stacked(measured)[-1:] for top in tops if top is not None]
-    else:
-        shown = [value for line in measured for part in (line.values, line.low, line.high) for value in part if value]
     panel = runs[0].panel
-    return axis_of(
-        shown, panel.measure, panel.scale, limits=[value for line in limits for value in line.values if value]
-    )
+    if not is_stacked:
+        return axis_of_lines([line for run in runs for line in run.panel.lines], panel)
+    highest = _stacked(panel.lines)[-1]
+    return axis_of([top for top in highest if top is not None], panel.measure, panel.scale)
 
 
 def _colours(runs: Sequence[Run]) -> dict[str, int]:
@@ -197,7 +187,7 @@ def _entries(
     for label in dict.fromkeys(label for lines in by_run for label in lines):
         lines = tuple(lines.get(label) for lines in by_run)
         first = next(line for line in lines if line is not None)
-        value = _value(first, None)
+        value = first.last
         if is_stacked:
             top = next((top for top in reversed(tops[label]) if top is not None), 0.0)
             value = top - (value or 0.0) / 2
