@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from rove.frontier.query_times import TimesReader
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Deferred, OriginRecord, RobotsStatus
 from tests.contract.harness import BUDGET, DELAY, TICK, Harness, first_urls, page_row, url, visited
@@ -546,11 +547,11 @@ async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: 
 
 async def test_the_times_of_queries_are_kept_by_name_and_taken_once(harness: Harness) -> None:
     frontier = await harness.open()
-    await frontier.query_times()
+    frontier.query_times(TimesReader.LOG)
     await frontier.add([url("http://a.test/")])
     await frontier.claim(1)
     await frontier.claim(1)
-    taken = await frontier.query_times()
-    claims = sum(histogram.count for name, histogram in taken.items() if name in ("lease", "lease_fresh"))
-    assert claims >= 1 and all(histogram.longest > 0 for histogram in taken.values())
-    assert await frontier.query_times() == {}
+    taken = frontier.query_times(TimesReader.LOG)
+    claims = sum(times.count for name, times in taken.items() if name in ("lease", "lease_fresh"))
+    assert claims >= 1 and all(times.longest > 0 for times in taken.values())
+    assert frontier.query_times(TimesReader.LOG) == {}

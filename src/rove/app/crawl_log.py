@@ -18,7 +18,7 @@ from rove.crawl.progress import Counters, Progress
 from rove.errors import RoveError
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
-from rove.frontier.query_times import timing_lines
+from rove.frontier.query_times import TimesReader, timing_lines
 from rove.model.counts import Counts
 from rove.model.ledger import RequestKind
 from rove.notation.log_line import log_line
@@ -98,14 +98,12 @@ class CrawlLog:
         now, counters = self._clock(), self._progress.snapshot()
         seconds = max(now - self._written_at, 0.001)
         counts = None
-        query_lines: Iterable[str] = ()
         with suppress(TimeoutError, RoveError):
             async with asyncio.timeout(self._patience):
                 counts = await self._frontier.counts()
-                query_lines = timing_lines("query", await self._frontier.query_times())
         figures = _figures(self._last, counters, seconds) | _frontier_figures(counts)
         log.info("%s", log_line("minute", elapsed_s=now - self._progress.started, **figures))
-        for line in query_lines:
+        for line in timing_lines("query", self._frontier.query_times(TimesReader.LOG)):
             log.info("%s", line)
         self._last, self._written_at = counters, now
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from typing import Protocol
 
 from rove.frontier.lists import Lists
-from rove.frontier.query_times import Histogram
+from rove.frontier.query_times import TimesReader
 from rove.frontier.records import (
     Added,
     DomainRecord,
@@ -31,6 +31,7 @@ from rove.frontier.seed_source import SeedSource
 from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Location, RequestRow
+from rove.model.samples import Distribution
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 from rove.policy.retry_filter import RetryFilter
@@ -216,8 +217,8 @@ class Frontier(Protocol):
     async def counts(self) -> Counts:
         """Return the counters."""
 
-    async def query_times(self) -> Mapping[str, Histogram]:
-        """Return the durations of queries by name since the last call."""
+    def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
+        """Return the durations of queries by name since the reader's last call."""
 
     def stop_waiting(self, seconds: float) -> None:
         """From now on, wait at most this long for a database that is unreachable."""

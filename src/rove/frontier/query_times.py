@@ -1,76 +1,54 @@
-"""Histograms of durations by name. Recording one costs little more than an addition."""
+"""The durations of queries and waits, by name."""
 
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum, auto
+from threading import Lock
 
+from rove.model.histogram import Histogram
+from rove.model.samples import Distribution, merged
 from rove.notation.log_line import log_line
 
-BOUNDS: tuple[float, ...] = tuple(0.0001 * 2.0**i for i in range(20))
-"""Upper bounds of the buckets in seconds, from 0.1 ms to about a minute. One more bucket has no upper bound."""
 
+class TimesReader(Enum):
+    """Who takes the durations that are new to them."""
 
-class Histogram:
-    """A histogram of durations."""
-
-    __slots__ = ("buckets", "count", "longest", "total")
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(BOUNDS) + 1)
-        self.count = 0
-        self.total = 0.0
-        self.longest = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Record a duration."""
-        self.buckets[bisect_left(BOUNDS, seconds)] += 1
-        self.count += 1
-        self.total += seconds
-        if seconds > self.longest:
-            self.longest = seconds
-
-    def merge(self, other: Histogram) -> None:
-        """Add the durations of another histogram."""
-        self.buckets = [ours + theirs for ours, theirs in zip(self.buckets, other.buckets, strict=True)]
-        self.count += other.count
-        self.total += other.total
-        self.longest = max(self.longest, other.longest)
-
-    def quantile(self, share: float) -> float:
-        """Return an upper bound of this quantile."""
-        wanted, seen = share * self.count, 0
-        for bound, number in zip(BOUNDS, self.buckets, strict=False):
-            seen += number
-            if seen >= wanted:
-                return min(bound, self.longest)
-        return self.longest
+    LOG = auto()
+    """The lines of the log, every minute."""
+    SAMPLES = auto()
+    """The samples of the history."""
 
 
 class Timings:
-    """One histogram per name: of everything so far, and of the time since `take_recent` was last called."""
+    """One histogram per name: of everything so far, and of the time since each reader took it.
+
+    Any thread may use it.
+    """
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._recent: dict[str, Histogram] = {}
-        self._before: dict[str, Histogram] = {}
+        self._before: dict[str, Distribution] = {}
+        self._untaken: dict[TimesReader, dict[str, Distribution]] = {reader: {} for reader in TimesReader}
+        """For each reader, the durations that it has not taken, apart from the recent ones."""
 
     @property
-    def by_name(self) -> dict[str, Histogram]:
+    def by_name(self) -> dict[str, Distribution]:
         """All durations so far."""
-        merged: dict[str, Histogram] = {}
-        for part in (self._before, self._recent):
-            for name, histogram in part.items():
-                merged.setdefault(name, Histogram()).merge(histogram)
-        return merged
+        with self._lock:
+            self._collect()
+            return dict(self._before)
 
     def add(self, name: str, seconds: float) -> None:
         """Record a duration under a name."""
-        histogram = self._recent.get(name)
-        if histogram is None:
-            histogram = self._recent[name] = Histogram()
-        histogram.add(seconds)
+        with self._lock:
+            histogram = self._recent.get(name)
+            if histogram is None:
+                histogram = self._recent[name] = Histogram()
+            histogram.add(seconds)
 
     @contextmanager
     def measured(self, name: str) -> Iterator[None]:
@@ -81,25 +59,33 @@ class Timings:
         finally:
             self.add(name, time.perf_counter() - started)
 
-    def take_recent(self) -> dict[str, Histogram]:
-        """Return the durations since the last call; to be called by the thread that adds them."""
-        recent = self._recent
-        self._before, self._recent = self.by_name, {}
-        return recent
+    def take_recent(self, reader: TimesReader) -> dict[str, Distribution]:
+        """Return the durations since the reader's last call."""
+        with self._lock:
+            self._collect()
+            taken, self._untaken[reader] = self._untaken[reader], {}
+            return taken
+
+    def _collect(self) -> None:
+        recent, self._recent = self._recent, {}
+        for name, histogram in recent.items():
+            new = histogram.take()
+            for known in (self._before, *self._untaken.values()):
+                known[name] = merged([known[name], new]) if name in known else new
 
 
-def timing_lines(event: str, by_name: Mapping[str, Histogram]) -> list[str]:
+def timing_lines(event: str, by_name: Mapping[str, Distribution]) -> list[str]:
     """Return a line of the log for each name, the largest total first."""
     ordered = sorted(by_name.items(), key=lambda item: -item[1].total)
     return [
         log_line(
             event,
             name=name,
-            times=histogram.count,
-            total_s=histogram.total,
-            p50_ms=1000 * histogram.quantile(0.5),
-            p95_ms=1000 * histogram.quantile(0.95),
-            max_ms=1000 * histogram.longest,
+            times=times.count,
+            total_s=times.total,
+            p50_ms=1000 * times.quantile(0.5),
+            p95_ms=1000 * times.quantile(0.95),
+            max_ms=1000 * times.longest,
         )
-        for name, histogram in ordered
+        for name, times in ordered
     ]

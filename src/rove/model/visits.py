@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -48,6 +49,8 @@ class Lease(Record, frozen=True, kw_only=True, gc=False):
     pace: Pace = Pace()
     claimed_ms: int = 0
     """When the domain was claimed, by the crawl's clock."""
+    rested: float = math.inf
+    """Seconds between the end of the delay after the last visit and the claim; infinite before the first visit."""
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True, gc=False):

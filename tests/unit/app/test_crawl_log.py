@@ -15,8 +15,9 @@ from rove.app.crawl_log import CrawlLog, PauseLog, settings_lines
 from rove.config import Limits, Settings
 from rove.crawl.progress import Progress
 from rove.errors import FrontierError
-from rove.frontier.query_times import Histogram, Timings
+from rove.frontier.query_times import TimesReader, Timings
 from rove.model.counts import Counts
+from rove.model.samples import Distribution
 from rove.model.urls import UrlState
 from tests.unit.app.test_panel import COUNTS
 
@@ -42,8 +43,8 @@ class Figures:
             raise self.error
         return COUNTS
 
-    async def query_times(self) -> dict[str, Histogram]:
-        return self.timings.take_recent()
+    def query_times(self, reader: TimesReader) -> dict[str, Distribution]:
+        return self.timings.take_recent(reader)
 
 
 def fields(line: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Histograms of durations, and the watch for connections that are held for too long."""
+"""The durations of queries, and the watch for connections that are held for too long."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -13,58 +14,10 @@ import pytest
 from rove.frontier.postgres import held_connections as postgres_watch
 from rove.frontier.postgres.held_connections import QUIET_SECONDS, HeldWatch, stack_of
 from rove.frontier.postgres.session import Session
-from rove.frontier.query_times import BOUNDS, Histogram, Timings, timing_lines
+from rove.frontier.query_times import TimesReader, Timings, timing_lines
 
 SHORT = 0.01
 LONG = 0.05
-
-
-def histogram(*seconds: float) -> Histogram:
-    made = Histogram()
-    for duration in seconds:
-        made.add(duration)
-    return made
-
-
-def test_buckets_reach_from_a_tenth_of_a_millisecond_to_a_minute() -> None:
-    assert BOUNDS[0] == 0.0001
-    assert 50.0 < BOUNDS[-1] < 70.0
-    assert list(BOUNDS) == sorted(BOUNDS)
-
-
-def test_a_duration_falls_into_the_first_bucket_that_holds_it() -> None:
-    counted = histogram(0.0, BOUNDS[0], BOUNDS[3], BOUNDS[3] + 1e-9, BOUNDS[-1], 1e9)
-    filled = {i: number for i, number in enumerate(counted.buckets) if number}
-    assert filled == {0: 2, 3: 1, 4: 1, len(BOUNDS) - 1: 1, len(BOUNDS): 1}
-    assert (counted.count, counted.longest) == (6, 1e9)
-
-
-def test_a_histogram_knows_sum_and_longest() -> None:
-    counted = histogram(0.5, 0.25, 0.125)
-    assert (counted.count, counted.total, counted.longest) == (3, 0.875, 0.5)
-
-
-def test_an_empty_histogram_has_quantiles_of_nothing() -> None:
-    assert [histogram().quantile(share) for share in (0.0, 0.5, 1.0)] == [0.0] * 3
-
-
-def test_quantiles_are_upper_bounds_within_a_factor_of_two() -> None:
-    durations = [0.001 * i for i in range(1, 1001)]
-    counted = histogram(*durations)
-    for share in (0.01, 0.1, 0.5, 0.9, 0.99, 1.0):
-        true = durations[round(share * len(durations)) - 1]
-        assert true <= counted.quantile(share) <= 2 * true
-
-
-def test_no_quantile_is_longer_than_the_longest() -> None:
-    assert histogram(0.00001).quantile(0.5) == 0.00001
-    assert histogram(0.3, 0.3, 0.3).quantile(0.99) == 0.3
-
-
-def test_the_longest_duration_bounds_the_open_bucket() -> None:
-    counted = histogram(0.001, 300.0, 200.0)
-    assert counted.quantile(0.99) == 300.0
-    assert counted.quantile(0.3) == pytest.approx(0.0016)
 
 
 def test_each_name_has_its_own_histogram() -> None:
@@ -83,8 +36,8 @@ def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> No
         pass
     with pytest.raises(RuntimeError), timings.measured("work"):
         raise RuntimeError
-    histogram_of_work = timings.by_name["work"]
-    assert (histogram_of_work.count, histogram_of_work.total, histogram_of_work.longest) == (2, 0.75, 0.5)
+    times = timings.by_name["work"]
+    assert (times.count, times.total, times.longest) == (2, 0.75, 0.5)
 
 
 def test_lines_come_with_the_costliest_first() -> None:
@@ -102,20 +55,32 @@ def test_nothing_timed_is_no_line() -> None:
     assert timing_lines("query", Timings().by_name) == []
 
 
-def test_recent_durations_are_taken_once_and_stay_in_the_total() -> None:
+def test_each_reader_takes_recent_durations_once() -> None:
     timings = Timings()
     timings.add("a", 1.0)
-    first = timings.take_recent()
+    first = timings.take_recent(TimesReader.LOG)
     timings.add("a", 5.0)
     timings.add("b", 2.0)
-    second = timings.take_recent()
+    second = timings.take_recent(TimesReader.LOG)
     assert {name: (h.count, h.longest) for name, h in first.items()} == {"a": (1, 1.0)}
     assert {name: (h.count, h.longest) for name, h in second.items()} == {"a": (1, 5.0), "b": (1, 2.0)}
-    assert timings.take_recent() == {}
+    assert timings.take_recent(TimesReader.LOG) == {}
+    others = timings.take_recent(TimesReader.SAMPLES)
+    assert {name: (h.count, h.longest) for name, h in others.items()} == {"a": (2, 5.0), "b": (1, 2.0)}
     total = timings.by_name
     assert {name: (h.count, h.total) for name, h in total.items()} == {"a": (2, 6.0), "b": (1, 2.0)}
-    assert total["a"].longest == 5.0
-    assert sum(total["a"].buckets) == 2
+    assert sum(total["a"].buckets.values()) == 2
+
+
+def test_durations_of_other_threads_are_not_lost() -> None:
+    timings = Timings()
+    with ThreadPoolExecutor(4) as threads:
+        working = [threads.submit(lambda: [timings.add("a", 0.5) for _ in range(5_000)]) for _ in range(4)]
+        taken = 0
+        while not all(work.done() for work in working):
+            taken += sum(times.count for times in timings.take_recent(TimesReader.SAMPLES).values())
+    taken += sum(times.count for times in timings.take_recent(TimesReader.SAMPLES).values())
+    assert taken == timings.by_name["a"].count == 20_000
 
 
 def session_running(query: str) -> Session:

@@ -33,7 +33,7 @@ from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling
 from rove.frontier.priority import ALONE, CLASSES, RETRIED, SOME_DAY, SUSPECT, SUSPECT_POLL, URLS_PER_ADD
-from rove.frontier.query_times import Histogram
+from rove.frontier.query_times import TimesReader
 from rove.frontier.reader import CrawlReader
 from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Node, Policy, Reach, Suspicion
 from rove.frontier.retries import KnownUrl
@@ -42,6 +42,7 @@ from rove.frontier.rows.visits import intact_urls, postponed_rows
 from rove.frontier.runs import Vitals
 from rove.model.ledger import Content
 from rove.model.reasons import BlockReason
+from rove.model.samples import Distribution
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
@@ -304,8 +305,8 @@ class PostgresFrontier:
             "restore_process", id=self.process, run=self._run, machine=self._machine, pid=os.getpid()
         )
 
-    async def query_times(self) -> Mapping[str, Histogram]:
-        return self._database.timings.take_recent()
+    def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
+        return self._database.timings.take_recent(reader)
 
     @property
     def outages(self) -> int:

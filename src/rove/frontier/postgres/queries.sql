@@ -130,14 +130,14 @@ UPDATE domain AS d SET
     failing    = false
 FROM due CROSS JOIN clock
 WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.answered, d.leases, due.ready_at, d.token,
-    clock.likely
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.answered, d.leases, due.ready_at,
+    due.not_before, d.token, clock.likely
 
 -- name: lease
 -- The domains to lease. The index on ready_at already has the order. The CTE locks rows of the table, and skips rows
 -- that another claim has locked.
 WITH {lease_clock}, due AS MATERIALIZED (
-    SELECT ctid, ready_at FROM domain
+    SELECT ctid, ready_at, not_before FROM domain
     WHERE {due_in_order}
 )
 {lease_due};
@@ -145,7 +145,7 @@ WITH {lease_clock}, due AS MATERIALIZED (
 -- name: lease_fresh
 -- The same for domains that were never leased. Their index also collects old versions and has a bound of its own.
 WITH {lease_clock}, due AS MATERIALIZED (
-    SELECT ctid, ready_at FROM domain
+    SELECT ctid, ready_at, not_before FROM domain
     WHERE token = 0 AND {due_in_order}
 )
 {lease_due};
@@ -153,7 +153,7 @@ WITH {lease_clock}, due AS MATERIALIZED (
 -- name: lease_responding
 -- The same for domains that responded to their last visit, with a bound of its own too.
 WITH {lease_clock}, due AS MATERIALIZED (
-    SELECT ctid, ready_at FROM domain
+    SELECT ctid, ready_at, not_before FROM domain
     WHERE answered AND failures = 0 AND {due_in_order}
 )
 {lease_due};
@@ -161,7 +161,7 @@ WITH {lease_clock}, due AS MATERIALIZED (
 -- name: lease_among
 -- The same for given domains. `+ 0` keeps the planner from the index of due times.
 WITH {lease_clock}, due AS MATERIALIZED (
-    SELECT ctid, ready_at FROM domain
+    SELECT ctid, ready_at, not_before FROM domain
     WHERE id = ANY (:domains::bigint[]) AND ready_at + 0 <= (SELECT due_until FROM clock)
     LIMIT :limit::bigint
     FOR NO KEY UPDATE SKIP LOCKED
@@ -177,7 +177,7 @@ WHERE d.id = e.id;
 -- name: lease_suspect
 -- The same for a domain with a suspect that is due. There are few suspects, if any.
 WITH {lease_clock}, due AS MATERIALIZED (
-    SELECT d.ctid, d.not_before AS ready_at
+    SELECT d.ctid, d.not_before AS ready_at, d.not_before
     FROM (SELECT domain FROM url WHERE {suspected} AND position <= (SELECT due_until FROM clock)) AS u
     JOIN domain AS d ON d.id = u.domain
     WHERE d.not_before <= (SELECT due_until FROM clock) AND NOT d.capped AND NOT d.excluded

@@ -30,6 +30,8 @@ class LeasedDomain(NamedTuple):
     leases: int
     """How often it was leased, with this time."""
     was_due: int
+    not_before: int
+    """When the delay after the last visit ended; 0 before the first one."""
     token: int
     now: int
 
@@ -48,6 +50,7 @@ class LeasedDomain(NamedTuple):
             urls=tuple(urls),
             pace=pace_from(self.backoff, self.failures, self.repeats, self.answered),
             claimed_ms=self.now,
+            rested=(self.now - self.not_before) / 1000 if self.not_before else math.inf,
         )
 
     def closing(self, settled: int = 0) -> Closing:

@@ -17,7 +17,7 @@ from rove.frontier.era_file import EraFile
 from rove.frontier.eras import Rest, resting_text
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, SOME_DAY, SUSPECT, SUSPECT_POLL, URLS_PER_ADD
-from rove.frontier.query_times import Histogram
+from rove.frontier.query_times import TimesReader
 from rove.frontier.reader import CrawlReader
 from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach, Suspicion
 from rove.frontier.retries import KnownUrl
@@ -36,6 +36,7 @@ from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
 from rove.frontier.sqlite.suspects import due_suspect, next_suspect, reserve_suspects, suspect, suspect_urls
 from rove.model.reasons import BlockReason
+from rove.model.samples import Distribution
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
@@ -287,8 +288,8 @@ class SqliteFrontier:
 
         self._era_file.save(at_once=vitals.is_leaving)
 
-    async def query_times(self) -> Mapping[str, Histogram]:
-        return await self._database.run(self._database.timings.take_recent)
+    def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
+        return self._database.timings.take_recent(reader)
 
     def troubles(self) -> dict[str, str]:
         return {"rest": resting_text(self._resting_ms())}

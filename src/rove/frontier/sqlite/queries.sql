@@ -6,7 +6,7 @@
 fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots
 
 -- fragment: due_columns
-id, name, crawl_delay, backoff, failures, repeats, answered, leases + 1, ready_at
+id, name, crawl_delay, backoff, failures, repeats, answered, leases + 1, ready_at, not_before
 
 -- fragment: full_delay
 max(:delay, crawl_delay, backoff)
