@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,6 +16,7 @@ from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
+from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
@@ -28,6 +30,7 @@ from rove.fetch.dns import AresLookup, CachingResolver, parse_name_server
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import limits_within
 from rove.fetch.own_addresses import OwnAddresses
+from rove.fetch.phases import Phases
 from rove.fetch.tls import authorities_for
 from rove.frontier.backends import form_of
 from rove.frontier.clock import steady_seconds
@@ -38,6 +41,7 @@ from rove.policy.gate import Gate
 from rove.policy.identity import user_agent
 from rove.policy.outage import OutageRules
 from rove.policy.spread import Spread
+from rove.resources.open_files import FileKind, files_by_kind
 from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
@@ -53,6 +57,7 @@ async def assembled(
     bounds: Bounds,
     processes: int,
     name: str,
+    process: str,
     remaining_limits: RemainingLimits,
     on_news: Callable[[str], None],
     outage_rules: OutageRules,
@@ -61,11 +66,12 @@ async def assembled(
 ) -> AsyncIterator[Crawl]:
     """Put the parts of a crawl in this process together, and close them at the end.
 
-    `processes` counts those that crawl on this machine. `name` starts the names of its WARC files; `on_news` shows a
-    sentence to the user. With `is_trial`, the process only tries suspects.
+    `processes` counts those that crawl on this machine. `name` starts the names of its WARC files, and `process` is its
+    name in the figures; `on_news` shows a sentence to the user. With `is_trial`, the process only tries suspects.
     """
     spare = SpareFiles()
-    fetcher = _fetcher(settings, processes)
+    meter = Meter(process, clock=steady_seconds)
+    fetcher = _fetcher(settings, processes, Phases(meter.histogram))
     form = await form_of(catalog, settings)
     store = _store(data, settings, name, spare)
     inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
@@ -93,8 +99,11 @@ async def assembled(
             new_domains=NewDomainLimits(steady_seconds),
             spread=Spread(settings.delay, random.random),
             progress=Progress(started=steady_seconds()),
+            meter=meter,
             shutdown=Shutdown(frontier),
             clock=steady_seconds,
+            count_files=partial(count_files, data, frontier),
+            take_longest_lag=fetcher.take_longest_lag,
         )
         yield Crawl(
             context,
@@ -113,11 +122,18 @@ async def assembled(
         spare.close()
 
 
-def _fetcher(settings: Settings, processes: int) -> CurlFetcher:
+def count_files(data: DataDir, frontier: Frontier) -> Counter[FileKind]:
+    """Count the open files of this process."""
+    return files_by_kind(data.frontier.with_suffix(""), connections=sum(frontier.connections().values()))
+
+
+def _fetcher(settings: Settings, processes: int, phases: Phases) -> CurlFetcher:
     return CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
         resolver=CachingResolver(
-            AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None), clock=steady_seconds
+            AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None),
+            clock=steady_seconds,
+            on_lookup=phases.note_lookup,
         ),
         guard=AddressGuard(allow_private=settings.allow_private_addresses, own=OwnAddresses()),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
@@ -125,6 +141,7 @@ def _fetcher(settings: Settings, processes: int) -> CurlFetcher:
         room=_address_room(settings, processes),
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,
+        phases=phases,
     )
 
 

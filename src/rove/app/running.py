@@ -9,14 +9,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from rove.app.process import assembled
 from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner
+from rove.app.sample_inbox import SampleInbox
 from rove.app.supervisor import Supervisor
 from rove.app.suspicions import tell_suspicions
 from rove.app.trials import CrawlWithTrials, Trials
 from rove.app.worker import WorkerOrder
 from rove.app.worker_process import WorkerProcess
+from rove.crawl.loop import Crawl
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import GRACE_SECONDS
 from rove.frontier.clock import steady_seconds
+from rove.model.samples import Sample
 from rove.policy.concurrency import Bounds, fixed
 
 
@@ -32,13 +35,22 @@ class Running:
         self._say = say
         self._on_news = on_news
         self._trials: Trials | None = None
+        self._inbox = SampleInbox()
+        self._own: Crawl | None = None
+        """The crawl of this process, if it crawls itself."""
 
     @asynccontextmanager
     async def runner(self) -> AsyncIterator[Runner]:
         """Return the runner of the crawl."""
         async with self._crawl() as crawl:
+            self._own = crawl if isinstance(crawl, Crawl) else None
             self._trials = self._make_trials(crawl)
             yield CrawlWithTrials(crawl, self._trials)
+
+    def take_samples(self) -> list[Sample]:
+        """Return what each crawling process of this machine has done since the last call."""
+        own = [] if self._own is None else [self._own.take_sample()]
+        return [*own, *self._inbox.take()]
 
     def _crawl(self) -> AbstractAsyncContextManager[Runner]:
         context = self._context
@@ -52,6 +64,7 @@ class Running:
             bounds=context.bounds[0],
             processes=1,
             name="rove",
+            process="1",
             remaining_limits=context.remaining_limits,
             on_news=self._on_news,
             outage_rules=context.outage_rules,
@@ -69,6 +82,7 @@ class Running:
             on_stop=lambda: context.frontier.stop_waiting(2 * GRACE_SECONDS),
             say=self._say,
             on_news=self._on_news,
+            on_sample=self._inbox.put,
             log_of=context.data.log_of,
         )
 
@@ -83,7 +97,8 @@ class Running:
 
     def _start_trial(self) -> WorkerProcess:
         order = self._order(0, fixed(1), is_trial=True)
-        return WorkerProcess(order, log_file=self._context.data.log_of(order.name), on_news=self._on_news)
+        log_file = self._context.data.log_of(order.name)
+        return WorkerProcess(order, log_file=log_file, on_news=self._on_news, on_sample=self._inbox.put)
 
     async def _clean_up(self, process: int) -> bool:
         """Clean up after a worker that died; return whether it was reading something."""

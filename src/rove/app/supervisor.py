@@ -15,6 +15,7 @@ from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending, wait_for_event
+from rove.model.samples import Sample
 from rove.notation.log_line import log_line
 from rove.resources.process_state import oom_kills
 
@@ -59,6 +60,7 @@ class Supervisor:
         on_stop: Callable[[], None],
         say: Callable[[str], None],
         on_news: Callable[[str], None],
+        on_sample: Callable[[str, Sample], None],
         log_of: Callable[[str], Path],
         command: Sequence[str] = WORKER_COMMAND,
         timing: Timing | None = None,
@@ -69,7 +71,7 @@ class Supervisor:
         `on_death` is given the process number in the frontier of a worker that died. It cleans up after the worker
         and returns whether a suspect explains the death.
         `on_stop` is called once, when the crawl starts to stop. `log_of` returns the log file of a worker, which takes
-        its standard error.
+        its standard error. `on_sample` is given the samples of the workers, with their names.
         """
         self._orders = orders
         self._workers: dict[int, WorkerProcess] = {}
@@ -81,6 +83,7 @@ class Supervisor:
         self._on_stop = on_stop
         self._say = say
         self._on_news = on_news
+        self._on_sample = on_sample
         self._command = command
         self._timing = timing or Timing()
         self._log_of = log_of
@@ -149,6 +152,7 @@ class Supervisor:
                 command=self._command,
                 log_file=self._log_of(order.name),
                 on_news=self._on_news,
+                on_sample=self._on_sample,
                 count_oom_kills=self._count_oom_kills,
             )
             self._workers[order.number] = worker

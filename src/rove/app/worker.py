@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
+from rove.model.samples import Sample
 from rove.notation.log_line import log_line
 from rove.policy.concurrency import Bounds
 from rove.policy.outage import OutageRules
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
+REPORTS_PER_SAMPLE = 4
 TRY_LATER = os.EX_TEMPFAIL
 """Exit code of a worker that cannot reach the database."""
 PAUSE, UNPAUSE = b"pause\n", b"unpause\n"
@@ -77,11 +80,13 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line from a worker: its counters since it began, some news, or how it ended."""
+    """A line from a worker: its counters since it began, a sample, some news, or how it ended."""
 
     process: int = 0
     """The worker's process number in the frontier; 0 until it has one."""
     counters: Counters = msgspec.field(default_factory=Counters)
+    sample: Sample | None = None
+    """What the worker has done since its last sample; with every fourth report."""
     news: str = ""
     """A sentence for the user."""
     ending: str = ""
@@ -161,6 +166,7 @@ class _Worker:
                     bounds=order.bounds,
                     processes=order.processes,
                     name=f"rove-{order.name}",
+                    process=order.name,
                     remaining_limits=RemainingLimits(
                         limits=order.settings.limits, seconds_before=order.seconds_before, started=order.started
                     ),
@@ -175,7 +181,7 @@ class _Worker:
             finally:
                 await backend.close()
         log.info("%s", log_line("end", process=self._process, ending=ending, pages=crawl.progress.pages))
-        self._report(crawl, ending=ending)
+        self._report(crawl, has_sample=True, ending=ending)
 
     async def _run(self, crawl: Crawl) -> Ending:
         loop = asyncio.get_running_loop()
@@ -209,13 +215,14 @@ class _Worker:
         self._crawl.stop()
 
     async def _keep_reporting(self, crawl: Crawl) -> None:
-        while True:
-            self._report(crawl)
+        for number in count():
+            self._report(crawl, has_sample=number % REPORTS_PER_SAMPLE == REPORTS_PER_SAMPLE - 1)
             await asyncio.sleep(REPORT_SECONDS)
 
-    def _report(self, crawl: Crawl, *, ending: Ending | None = None) -> None:
+    def _report(self, crawl: Crawl, *, has_sample: bool, ending: Ending | None = None) -> None:
+        sample = crawl.take_sample() if has_sample else None
         counters = crawl.progress.snapshot()
-        send(WorkerReport(process=self._process, counters=counters, ending=ending or ""))
+        send(WorkerReport(process=self._process, counters=counters, sample=sample, ending=ending or ""))
 
     def _tell(self, sentence: str) -> None:
         log.warning("%s", sentence)

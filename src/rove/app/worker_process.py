@@ -16,8 +16,11 @@ import msgspec
 from rove.app.death import Death
 from rove.app.worker import PAUSE, UNPAUSE, WorkerOrder, WorkerReport, decode_report
 from rove.errors import RoveError
+from rove.model.samples import Sample
 from rove.resources.process_state import oom_kills
 
+LONGEST_REPORT = 1 << 20
+"""Bytes of a line that a worker writes. One with a sample has some ten thousand."""
 WORKER_COMMAND = (sys.executable, "-P", "-m", "rove.app.worker")
 
 log = logging.getLogger(__name__)
@@ -40,10 +43,14 @@ class WorkerProcess:
         *,
         log_file: Path,
         on_news: Callable[[str], None],
+        on_sample: Callable[[str, Sample], None],
         command: Sequence[str] = WORKER_COMMAND,
         count_oom_kills: Callable[[], Sequence[int]] = oom_kills,
     ) -> None:
-        """`log_file` takes its standard error; `on_news` is given its news, sentences for the user."""
+        """`log_file` takes its standard error; `on_news` is given its news, sentences for the user.
+
+        `on_sample` is given its name and its samples.
+        """
         self._order = order
         self._log_file = log_file
         self._count_oom_kills = count_oom_kills
@@ -51,6 +58,7 @@ class WorkerProcess:
         self._was_killed_by_us = False
         self._command = command
         self._on_news = on_news
+        self._on_sample = on_sample
         self._process: asyncio.subprocess.Process | None = None
         self._has_order = False
         self.report = WorkerReport()
@@ -59,7 +67,11 @@ class WorkerProcess:
         """Start the process and wait until it is gone; return its last report."""
         with _opened_for_errors(self._log_file) as errors:
             process = self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                limit=LONGEST_REPORT,
             )
         assert process.stdin is not None and process.stdout is not None, "both are pipes"
         stopper = asyncio.create_task(_stop_when_set(stopping, process, stop_seconds))
@@ -124,6 +136,8 @@ class WorkerProcess:
             except ValueError:
                 log.warning("process %d wrote %r", self._order.number, line[:200])
                 continue
+            if report.sample is not None:
+                self._on_sample(self._order.name, report.sample)
             if report.news:
                 self._on_news(report.news)
             elif report.failure:
@@ -135,7 +149,7 @@ class WorkerProcess:
                     exit_code=report.exit_code,
                 )
             else:
-                self.report = report
+                self.report = msgspec.structs.replace(report, sample=None)
 
 
 async def _stop_when_set(stopping: asyncio.Event, process: asyncio.subprocess.Process, seconds: float) -> None:

@@ -258,8 +258,12 @@ class Claimer:
 
         A probe requests robots.txt again, so it needs no records.
         """
+        meter = self._context.meter
         claimed_at = self._context.clock()
-        leases = await claiming
+        with meter.histogram("claim").measured():
+            leases = await claiming
+        meter.counts["claims"] += 1
+        meter.counts["claims.empty"] += not leases
         # After a failover, pages that are visited again name the links again that the database has lost.
         self._context.seen.enter_era(self._frontier.eras)
         returned_at = self._context.clock()

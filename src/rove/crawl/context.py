@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rove.config import Settings
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.long_robots import LongRobots
+from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
@@ -18,6 +20,7 @@ from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.policy.gate import Gate
 from rove.policy.spread import Spread
+from rove.resources.open_files import FileKind
 from rove.store.contract import Store
 from rove.urls.canonical import UrlForm
 
@@ -38,9 +41,14 @@ class CrawlContext:
     new_domains: NewDomainLimits
     spread: Spread
     progress: Progress
+    meter: Meter
     shutdown: Shutdown
     clock: Callable[[], float]
     """The steady clock of this machine, in seconds."""
+    count_files: Callable[[], Counter[FileKind]] = Counter
+    """Counts the open files of this process."""
+    take_longest_lag: Callable[[], float] = float
+    """Returns the longest stop of the event loop since the last call."""
     long_robots: LongRobots = field(default_factory=LongRobots)
     seen: SeenSet = field(default_factory=SeenSet)
     """Links that are in the frontier already."""

@@ -25,16 +25,19 @@ from rove.crawl.claimer import Claimer
 from rove.crawl.claims import DueDomains, DueSuspects
 from rove.crawl.context import CrawlContext
 from rove.crawl.limits import RemainingLimits
+from rove.crawl.meter import database_figures, files_figures
 from rove.crawl.outage import OutageWatch
 from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending, cancel, raise_failure
 from rove.crawl.slots import Slots
 from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
+from rove.frontier.query_times import TimesReader
 from rove.frontier.runs import Vitals
+from rove.model.samples import Sample
 from rove.policy.exclusions import Exclusions
 from rove.policy.outage import OutageRules
-from rove.resources.process_state import open_files
+from rove.resources.open_files import FileKind
 
 HEARTBEAT_SECONDS = 2.0
 """How often a process tells the frontier that it is alive."""
@@ -83,6 +86,7 @@ class Crawl:
         self._remaining_limits = remaining_limits
         self._follow_exclusions = follow_exclusions
         self._counted_files_at = float("-inf")
+        self._files: Counter[FileKind] = Counter()
         self._writer = BatchWriter(context, on_settled=self._count_settled)
         self._outage = OutageWatch(context, self._writer, on_news=on_news, rules=outage_rules)
         backoffs = BackoffWait(context.frontier, until=backoffs_end, clock=context.clock, on_news=on_news)
@@ -113,6 +117,24 @@ class Crawl:
 
     def kill(self) -> None:
         """Do nothing: no part of this crawl outlives the process."""
+
+    def take_sample(self) -> Sample:
+        """Return what this process has done since the last call, and its state now."""
+        progress, frontier, process = self.progress, self._context.frontier, self._context.meter.process
+        gauges = {
+            "processes": 1,
+            "in_flight": progress.in_flight,
+            "at_once": progress.at_once,
+            "queued": self._claimer.queued,
+            "unsettled": self._writer.unsettled,
+            **dict.fromkeys((f"held_by.{reason}" for reason in progress.held_by), 1),
+            **dict.fromkeys((f"paused.{cause}" for cause in progress.troubles), 1),
+            f"rss.{process}": progress.resident,
+            "lag.longest": self._context.take_longest_lag(),
+            **database_figures(frontier),
+            **files_figures(self._files),
+        }
+        return self._context.meter.take(gauges, frontier.query_times(TimesReader.SAMPLES))
 
     async def run(self, seed_loader: Loader | None = None) -> Ending:
         """Crawl until nothing is left, a limit is reached or `stop` is called.
@@ -213,7 +235,8 @@ class Crawl:
             progress.set_trouble(cause, sentence)
         if now - self._counted_files_at > COUNT_FILES_SECONDS:
             self._counted_files_at = now
-            progress.open_files = open_files() or 0
+            self._files = self._context.count_files()
+            progress.open_files = self._files.total()
 
     def _vitals(self, *, is_leaving: bool = False) -> Vitals:
         return Vitals(

@@ -85,6 +85,8 @@ class Requester:
         record.update_memory()
         row = record.begin_request(url, kind, now=context.clock())
         await self._reserve(url, seconds_left)
+        if not record.requests:
+            context.meter.note_margin(record.margin(row))
         request = Request(
             url=url,
             max_bytes=max_bytes,
@@ -103,6 +105,7 @@ class Requester:
             outcome = await context.fetcher.fetch(request)
         finally:
             now = context.clock()
+            context.meter.histogram(f"request.{kind}").add(now - record.request_began)
             row = record.end_request(row, outcome, now=now)
             if row.status:
                 context.progress.note_answer(record.request_began, now)

@@ -373,6 +373,7 @@ class Visit:
         """
         record = self._record
         own_domains = (source.domain,) if vouching is None else (source.domain, vouching)
+        record.links_found += len(links)
         record.links += self._context.gate.admitted(
             self._context.seen.unseen_links(links, own_domains),
             depth=depth,
@@ -384,6 +385,7 @@ class Visit:
     def _add_link(self, link: Target, source: CrawlUrl, *, vouching: int | None = None) -> bool:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
         gate = self._context.gate
+        self._record.links_found += 1
         penalty = gate.admits(link.url, depth=link.depth, hops=link.hops, source=source, any_file=link.may_be_a_file)
         if not isinstance(penalty, int):
             self._record.not_accepted[penalty] += 1

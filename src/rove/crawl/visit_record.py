@@ -45,7 +45,7 @@ class VisitRecord:
     __slots__ = (
         *("held", "lease", "share", "requests", "pages", "links", "wanted_robots", "settled", "deferred"),
         *("not_accepted", "answers", "request_began", "finished_at", "requesting_host", "contents"),
-        *("postponed", "_origins", "_page_rows"),
+        *("postponed", "links_found", "_origins", "_page_rows"),
     )
 
     def __init__(self, held: HeldLease, share: Share | None = None) -> None:
@@ -57,6 +57,8 @@ class VisitRecord:
         self.pages: list[Page] = []
         self.links: list[NewUrl] = []
         """URLs to add to the frontier."""
+        self.links_found = 0
+        """Links and redirect targets, whether the frontier takes them or not."""
         self.wanted_robots: list[NewUrl] = []
         """Robots.txt files of other domains that decide about origins of this one and are not known."""
         self.settled: dict[int, Settled] = {}
@@ -101,6 +103,10 @@ class VisitRecord:
             ended=began,
             error=RequestError.LOST,
         )
+
+    def margin(self, row: RequestRow) -> float:
+        """Return how much longer than required the domain had rested when the first request of the visit began."""
+        return self.lease.rested + (row.began - self.lease.claimed_ms) / 1000
 
     def end_request(self, row: RequestRow, outcome: Outcome, *, now: float) -> RequestRow:
         """Record the outcome of a request; `now` is by the process's steady clock.
@@ -238,6 +244,7 @@ class VisitRecord:
         else:
             self.settled = {f: settled for f, settled in self.settled.items() if settled.state is UrlState.BLOCKED}
             self.links.clear()
+            self.links_found = 0
             self.not_accepted.clear()
             self._origins.clear()
             self.answers.failure = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rove.crawl.context import CrawlContext
@@ -18,6 +18,7 @@ from rove.crawl.known_texts import KnownTexts
 from rove.crawl.seen import SeenSet
 from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
+from rove.frontier.records import Added
 from rove.frontier.rows.requests import delay_in_force
 from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.model.visits import VisitResult
@@ -39,6 +40,8 @@ class BatchWriter:
         self._context = context
         self._frontier = context.frontier
         self._delay = context.settings.delay
+        self._meter = context.meter
+        self._add_times, self._settle_times, self._flush_times = map(self._meter.histogram, ("add", "settle", "flush"))
         self._on_settled = on_settled
         self._known_texts = KnownTexts(context.frontier)
         self._new_domains = context.new_domains
@@ -111,7 +114,8 @@ class BatchWriter:
         if not pages:
             return
         texts = await self._known_texts.look_up(pages)
-        locations = iter(await self._context.store.write(pages, texts.known))
+        with self._flush_times.measured():
+            locations = iter(await self._context.store.write(pages, texts.known))
         for record in batch:
             stored = [next(locations) for _ in record.pages]
             record.note_stored(stored)
@@ -135,7 +139,9 @@ class BatchWriter:
         await self._frontier.want_robots([url for record in batch for url in record.wanted_robots])
         now = self._context.clock()
         results = [record.result(now, self._delay) for record in batch]
-        await self._frontier.settle(results)
+        with self._settle_times.measured():
+            ended = await self._frontier.settle(results)
+        self._meter.note_settled(results, lost=len(results) - ended)
         if self._frontier.eras != eras:
             await self._add_links(batch)  # the database may have lost the links and still know the leases
         if log.isEnabledFor(logging.DEBUG):
@@ -201,23 +207,51 @@ class BatchWriter:
             await new_links(may_be_new, seen, links)
             await new_links(others, seen, beyond)
         scope = NotAccepted.OUT_OF_SCOPE if self._context.settings.seeds_only else None
-        self._new_domains.note(batch, await self._add(list(links.values()), exempt, scope))
-        await self._add(list(beyond.values()), exempt, scope or NotAccepted.NEW_DOMAINS)
+        news = AddedLinks()
+        await self._add(list(links.values()), exempt, scope, news)
+        self._new_domains.note(batch, news.made)
+        await self._add(list(beyond.values()), exempt, scope or NotAccepted.NEW_DOMAINS, news)
+        for record in batch:
+            news.not_taken.update(record.not_accepted)
+        found = sum(record.links_found for record in batch)
+        self._meter.note_links(found=found, new=news.new, not_taken=news.not_taken, evicted=news.evicted)
 
     async def _add(
-        self, urls: Sequence[NewUrl], exempt: Collection[tuple[int, int]], refuse_new_domains: NotAccepted | None
-    ) -> set[int]:
-        """Add links to the frontier, in slices; return the domains that were not there before."""
-        made: set[int] = set()
+        self,
+        urls: Sequence[NewUrl],
+        exempt: Collection[tuple[int, int]],
+        refuse_new_domains: NotAccepted | None,
+        news: AddedLinks,
+    ) -> None:
+        """Add links to the frontier, in slices; note in `news` what became of them."""
         for start in range(0, len(urls), LINKS_PER_ADD):
             part = urls[start : start + LINKS_PER_ADD]
             era = self._frontier.eras
-            added = await self._frontier.add(part, refuse_new_domains=refuse_new_domains, exempt=exempt)
-            made |= added.made
+            with self._add_times.measured():
+                added = await self._frontier.add(part, refuse_new_domains=refuse_new_domains, exempt=exempt)
+            news.note(added)
             # After a failover, what was added may be lost with the database's last transactions.
             if refuse_new_domains is not NotAccepted.NEW_DOMAINS and self._frontier.eras == era:
                 self._context.seen.note(part, added.refused)
-        return made
+
+
+class AddedLinks:
+    """What became of the links of a batch."""
+
+    def __init__(self) -> None:
+        self.made: set[int] = set()
+        """Domains that were not in the frontier before."""
+        self.new = 0
+        self.evicted = 0
+        self.not_taken: Counter[str] = Counter()
+        """Links that were refused, by reason."""
+
+    def note(self, added: Added) -> None:
+        """Note the result of an add."""
+        self.made |= added.made
+        self.new += added.unseen
+        self.evicted += added.evicted
+        self.not_taken.update(added.not_accepted)
 
 
 async def new_links(found: Sequence[NewUrl], seen: SeenSet, links: dict[str, NewUrl]) -> None:

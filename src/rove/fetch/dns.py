@@ -91,9 +91,12 @@ class CachingResolver:
         size: int = CACHE_SIZE,
         max_lookups: int = MAX_LOOKUPS,
         clock: Callable[[], float] = time.monotonic,
+        on_lookup: Callable[[float], None] = lambda seconds: None,
     ) -> None:
+        """`on_lookup` is given the duration of each lookup."""
         self._lookup = lookup
         self._clock = clock
+        self._on_lookup = on_lookup
         self._size = size
         self._known = TtlCache[str, Sequence[str]](size)
         self._failed = TtlCache[str, Failed](size)
@@ -148,6 +151,7 @@ class CachingResolver:
         finally:
             del self._in_flight[host]
         now = self._clock()
+        self._on_lookup(now - started)
         if not isinstance(answer, Failed) or answer.kind is FailureKind.DNS_NOT_FOUND:
             self._answered_from = max(self._answered_from, started)
         if isinstance(answer, Failed):

@@ -24,6 +24,7 @@ from rove.fetch.dns import Resolver
 from rove.fetch.exchange import Exchange
 from rove.fetch.handle import CurlHandle
 from rove.fetch.limits import Deadlines, FetchLimits
+from rove.fetch.phases import Phases
 from rove.fetch.route import Route, Router
 from rove.fetch.tls import KnownSites
 from rove.fetch.visit_connection import IdleConnection, VisitConnection
@@ -61,11 +62,13 @@ class CurlFetcher:
         room: AddressRoom | None = None,
         authorities: Path | None = None,
         strict_tls: bool = False,
+        phases: Phases | None = None,
     ) -> None:
         """Set up a fetcher for the running event loop.
 
         `room` limits the visits to one address; None means no limit. `authorities` is the CA file that certificates are
-        checked against. `strict_tls` refuses pages with bad certificates instead of marking them.
+        checked against. `strict_tls` refuses pages with bad certificates instead of marking them. `phases` records how
+        long the phases of requests take.
         """
         self._new_handle = partial(CurlHandle, user_agent=user_agent, authorities=authorities)
         self._strict_tls = strict_tls
@@ -78,6 +81,7 @@ class CurlFetcher:
         self._unused: list[CurlHandle] = []
         self._idle: set[IdleConnection] = set()
         self._clock = asyncio.get_running_loop().time
+        self._phases = phases
         self._lag = LoopLag()
 
     async def reserve(self, url: CrawlUrl, connection: VisitConnection, *, within: float) -> float:
@@ -122,6 +126,10 @@ class CurlFetcher:
     def longest_lag(self) -> float:
         """The longest stop of the event loop so far, in seconds."""
         return self._lag.longest
+
+    def take_longest_lag(self) -> float:
+        """Return the longest stop of the event loop since the last call, in seconds."""
+        return self._lag.take_longest()
 
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
@@ -211,7 +219,10 @@ class CurlFetcher:
             if self._multi.closed:
                 return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
             exchange = Exchange(handle, request, address=address, deadlines=deadlines, limits=limits)
-            return await exchange.run(self._multi, port=route.port, strict=strict)
+            outcome = await exchange.run(self._multi, port=route.port, strict=strict)
+            if self._phases is not None:
+                self._phases.note(handle.curl)
+            return outcome
         finally:
             if request.connection is not None and request.keep_open and handle.is_open:
                 request.connection.idle = self._leave_open(handle, route, address)

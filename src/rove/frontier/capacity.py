@@ -8,7 +8,7 @@ frontier is correct without this.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rove.frontier.priority import priority_of
@@ -157,6 +157,8 @@ class Inserted(NamedTuple):
     trimmed: list[Trimmed]
     made: list[int]
     """Domains that were not in the frontier before."""
+    not_accepted: Mapping[str, int]
+    """URLs that are not in the frontier, by reason. Those that were accepted earlier and are deleted now count too."""
 
 
 def added(inserted: Inserted, dropped: Iterable[NewUrl]) -> Added:
@@ -164,10 +166,15 @@ def added(inserted: Inserted, dropped: Iterable[NewUrl]) -> Added:
     trimmed = inserted.trimmed
     refused = {(url.domain, url.fingerprint) for url in (*dropped, *inserted.dropped)}
     refused |= {(url.domain, url.fingerprint) for url in trimmed}
+    evicted = sum(not url.is_new for url in trimmed)
+    not_accepted = Counter(inserted.not_accepted)
+    not_accepted[NotAccepted.BUDGET] -= evicted
     return Added(
-        unseen=inserted.unseen - sum(url.is_new for url in trimmed),
+        unseen=inserted.unseen - (len(trimmed) - evicted),
         refused=frozenset(refused),
         made=frozenset(inserted.made),
+        not_accepted=+not_accepted,
+        evicted=evicted,
     )
 
 

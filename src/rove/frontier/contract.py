@@ -217,6 +217,9 @@ class Frontier(Protocol):
     async def counts(self) -> Counts:
         """Return the counters."""
 
+    def connections(self) -> Mapping[str, int]:
+        """Return the number of connections to a database server by state: busy and idle. Empty without a server."""
+
     def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
         """Return the durations of queries by name since the reader's last call."""
 

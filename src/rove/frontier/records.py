@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rove.model.ledger import Location, RequestRow
 from rove.model.urls import UrlState
@@ -56,6 +56,10 @@ class Added:
     """Domain and fingerprint of the URLs that did not fit, and of those that were deleted to make room."""
     made: frozenset[int] = frozenset()
     """Domains that were not in the frontier before."""
+    not_accepted: Mapping[str, int] = field(default_factory=dict)
+    """URLs of this add that are not in the frontier, by reason."""
+    evicted: int = 0
+    """URLs that were accepted earlier and were deleted to make room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,9 +137,11 @@ FIGURES: Sequence[Figure] = (
     _count("links.found", Unit.LINKS, "Links found in pages, redirects and sitemaps."),
     _count("links.new", Unit.LINKS, "Links that were new and were added to the frontier."),
     _count("links.known", Unit.LINKS, "Links that the frontier knew already."),
+    _count("links.evicted", Unit.LINKS, "URLs that were added earlier and were deleted for better ones."),
     _count("not_taken.*", Unit.LINKS, "Links that were not added to the frontier, by reason."),
     # Leases
-    _count("leases.*", Unit.LEASES, "Leases by how they ended: requested, without-request, empty or lost."),
+    _count("leases.*", Unit.LEASES, "Leases by how they ended: requested or without_request."),
+    _count("leases_lost", Unit.LEASES, "Leases that ended after another process could have taken their domain."),
     _count("no_request.*", Unit.LEASES, "Leases that ended without a request, by reason."),
     _count("claims", Unit.CLAIMS, "Claims of due domains."),
     _count("claims.empty", Unit.CLAIMS, "Claims that returned no domain."),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rove.model.samples import SHORTEST_SECONDS, SMALLEST_BYTES, Distribution
 
@@ -21,7 +24,10 @@ class Histogram:
 
     def __init__(self, bounds: tuple[float, ...] = DURATION_BOUNDS) -> None:
         self._bounds = bounds
-        self._clear()
+        self._buckets = [0] * (len(bounds) + 1)
+        self._count = 0
+        self._total = 0.0
+        self._longest = 0.0
 
     def add(self, value: float) -> None:
         """Record a value."""
@@ -30,6 +36,13 @@ class Histogram:
         self._total += value
         if value > self._longest:
             self._longest = value
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Record how long a block takes that does not raise."""
+        started = time.perf_counter()
+        yield
+        self.add(time.perf_counter() - started)
 
     def take(self) -> Distribution:
         """Return the values so far and begin anew."""
@@ -40,11 +53,6 @@ class Histogram:
             buckets={i: number for i, number in enumerate(self._buckets) if number},
             first=self._bounds[0],
         )
-        self._clear()
+        self._buckets = [0] * len(self._buckets)
+        self._count, self._total, self._longest = 0, 0.0, 0.0
         return taken
-
-    def _clear(self) -> None:
-        self._buckets = [0] * (len(self._bounds) + 1)
-        self._count = 0
-        self._total = 0.0
-        self._longest = 0.0

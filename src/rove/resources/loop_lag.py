@@ -20,6 +20,7 @@ class LoopLag:
         self._seconds = 0.0
         self.longest = 0.0
         """The longest time by which the timer was late, in seconds: the longest stop of the event loop."""
+        self._recent_longest = 0.0
         self._loop = asyncio.get_running_loop()
         self._schedule()
 
@@ -28,6 +29,11 @@ class LoopLag:
         """The lag so far, including that of a timer which is due and has not fired."""
         late = time.monotonic() - self._due
         return self._seconds + late if late > 0 else self._seconds
+
+    def take_longest(self) -> float:
+        """Return the longest stop since the last call, in seconds."""
+        taken, self._recent_longest = self._recent_longest, 0.0
+        return taken
 
     def close(self) -> None:
         """Stop measuring."""
@@ -39,7 +45,9 @@ class LoopLag:
 
     def _on_timer(self) -> None:
         before, self._seconds = self._seconds, self.seconds
-        self.longest = max(self.longest, self._seconds - before)
+        stop = self._seconds - before
+        self.longest = max(self.longest, stop)
+        self._recent_longest = max(self._recent_longest, stop)
         self._schedule()
 
 

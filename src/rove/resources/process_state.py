@@ -1,4 +1,4 @@
-"""What the kernel says about this process and this machine: memory, open files, and processes killed for memory."""
+"""What the kernel says about this process and this machine: memory, and processes killed for memory."""
 
 from __future__ import annotations
 
@@ -33,14 +33,6 @@ def available_bytes(machine: Path = _MEMORY, cgroup: Path = _CGROUP, cgroup_root
             if limit is not None and used is not None:
                 left.append(max(0, limit - used + idle))
     return min(left, default=None)
-
-
-def open_files() -> int | None:
-    """Return the number of open files of this process, None if the system does not say."""
-    try:
-        return sum(1 for _ in Path("/proc/self/fd").iterdir())
-    except OSError:
-        return None
 
 
 def oom_kills(

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rove.app.sample_inbox import SampleInbox
 from rove.app.supervisor import Supervisor, Timing
 from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport
 from rove.app.worker_process import WorkerFailed
@@ -22,6 +23,7 @@ from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
+from rove.model.samples import Distribution, Sample, merged
 from rove.policy.concurrency import fixed
 from rove.policy.outage import OutageRules
 
@@ -71,6 +73,7 @@ class Team:
         self.oom_kills = 7
         self.oom_kills_per_worker = 0
         self.orders = [order_of(number + 1) for number in range(processes)]
+        self.inbox = SampleInbox()
         self.supervisor = Supervisor(
             self.orders,
             progress=Progress(started=0.0),
@@ -84,6 +87,7 @@ class Team:
             on_death=self._on_death,
             on_stop=self._on_stop,
             say=self.said.append,
+            on_sample=self.inbox.put,
             on_news=self.news.append,
             log_of=lambda name: script.with_name(f"rove-{name}.log"),
             count_oom_kills=self._count_oom_kills,
@@ -365,6 +369,20 @@ async def test_news_is_passed_on_and_changes_no_counter(hire: Hire) -> None:
     assert team.progress.pages == 5 * len(team.deaths)
 
 
+async def test_samples_are_collected_by_worker(hire: Hire) -> None:
+    claim = Distribution(count=1, total=0.5, longest=0.5, buckets={13: 1})
+    samples = [
+        Sample(node="", ended=ended, seconds=2.0, figures={"visits": 3, "rss.1": ended}, histograms={"claim": claim})
+        for ended in (1_000, 3_000)
+    ]
+    team = hire(*(says(sample=sample) for sample in samples), says(ending="exhausted"))
+    await team.run()
+    (sample,) = team.inbox.take()
+    assert (sample.ended, sample.seconds, sample.figures) == (3_000, 4.0, {"visits": 6, "rss.1": 3_000})
+    assert sample.histograms == {"claim": merged([claim, claim])}
+    assert team.inbox.take() == []
+
+
 async def test_a_stop_closes_the_standard_input_of_all_workers(hire: Hire) -> None:
     team = hire(says(pages=1), "cat >/dev/null", 'mkdir "$0.told.$number"', UNTIL_STOPPED, processes=3)
     running = asyncio.create_task(team.run())
@@ -526,7 +544,7 @@ async def test_lines_that_are_not_reports_are_ignored(hire: Hire, rubbish: str) 
 
 
 async def test_a_line_that_is_too_long_is_ignored(hire: Hire) -> None:
-    team = hire("head -c 200000 /dev/zero", "echo", says(pages=1, ending="exhausted"))
+    team = hire("head -c 2000000 /dev/zero", "echo", says(pages=1, ending="exhausted"))
     assert await team.run() is Ending.EXHAUSTED
 
 

@@ -48,7 +48,11 @@ class Court:
         order = msgspec.structs.replace(order_of(0), is_trial=True)
         command = [str(self.script)]
         return WorkerProcess(
-            order, log_file=self.script.with_name("rove-trial.log"), on_news=lambda _: None, command=command
+            order,
+            log_file=self.script.with_name("rove-trial.log"),
+            on_news=lambda _: None,
+            on_sample=lambda *_: None,
+            command=command,
         )
 
     async def _reserve(self) -> float | None:

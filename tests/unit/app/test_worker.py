@@ -14,6 +14,7 @@ from rove.app import worker
 from rove.app.worker import WorkerOrder, WorkerReport, decode_report
 from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending
+from rove.model.samples import Distribution, Sample
 from tests.unit.app.test_supervisor import order_of
 
 
@@ -40,8 +41,16 @@ def test_a_report_survives_encoding() -> None:
         troubles={"disk": "paused: no room"},
         request_counters=Counter({"requests.page": 6, "ä\n": 7}),
     )
+    times = Distribution(count=3, total=1.5, longest=1.0, buckets={0: 1, 13: 2})
+    sample = Sample(node="", ended=1_700_000_000_123, seconds=2.5, figures={"visits": 4}, histograms={"claim": times})
     report = WorkerReport(
-        process=7, counters=counters, news="two\nlines", ending=Ending.MAX_PAGES, failure="it is “full”", exit_code=8
+        process=7,
+        counters=counters,
+        sample=sample,
+        news="two\nlines",
+        ending=Ending.MAX_PAGES,
+        failure="it is “full”",
+        exit_code=8,
     )
     line = msgspec.json.encode(report)
     assert b"\n" not in line

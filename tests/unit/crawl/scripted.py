@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from rove.config import Settings
 from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import InflightLog
+from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
@@ -228,6 +229,7 @@ class World:
             new_domains=NewDomainLimits(self.now),
             spread=Spread(settings.delay, lambda: 0.5),
             progress=Progress(started=0.0),
+            meter=Meter("1", clock=self.now),
             shutdown=self._shutdown,
             clock=self.now,
             batch_seconds=0.0,

@@ -15,6 +15,7 @@ from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
+from rove.crawl.meter import Meter
 from rove.crawl.new_domains import MAX_PER_PAGE, NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
@@ -163,6 +164,7 @@ class Workspace:
             new_domains=NewDomainLimits(clock, per_page=self.new_domains_per_page),
             spread=Spread(settings.delay, lambda: 0.5),
             progress=self.progress,
+            meter=Meter("1", clock=clock),
             shutdown=Shutdown(frontier, grace_seconds=grace_seconds),
             clock=clock,
             batch_size=batch_size,

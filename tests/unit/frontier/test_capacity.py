@@ -97,8 +97,12 @@ def test_the_memory_is_bounded(time: Time) -> None:
 
 def test_a_url_that_is_deleted_at_once_does_not_count_as_new() -> None:
     trimmed = [Trimmed(1, 2, 1, True), Trimmed(1, 3, 1, False)]
-    result = added(Inserted(unseen=5, dropped=[new_url(4, 1)], trimmed=trimmed, made=[7]), [new_url(1, 1)])
+    not_accepted = {"budget": 3, "address-group": 1}
+    inserted = Inserted(unseen=5, dropped=[new_url(4, 1)], trimmed=trimmed, made=[7], not_accepted=not_accepted)
+    result = added(inserted, [new_url(1, 1)])
     assert result.unseen == 4
+    assert result.not_accepted == {"budget": 2, "address-group": 1}, "one that was accepted earlier is evicted"
+    assert result.evicted == 1
     assert result.made == {7}
     assert result.refused == {(1, 1), (1, 2), (1, 3), (1, 4)}
 

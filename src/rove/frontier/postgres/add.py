@@ -24,7 +24,7 @@ from rove.frontier.capacity import (
     naming_domains,
 )
 from rove.frontier.collisions import DomainCollision, check_names, names_by_id, without_collisions
-from rove.frontier.counters import count_wanted_again
+from rove.frontier.counters import count_wanted_again, not_accepted_in
 from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.counters import add_counters
@@ -200,7 +200,7 @@ class PostgresAdding:
             excess = self._full.excess(raised)
             trimmed = await trim(session, excess, changes, exempt=exempt) if excess else []
         await add_counters(session, changes)
-        return Inserted(sum(unseen.values()), strangers, trimmed, made)
+        return Inserted(sum(unseen.values()), strangers, trimmed, made, not_accepted_in(changes))
 
     async def _raise_pending(
         self, session: Session, unseen: Mapping[int, int], names: Mapping[int, str], changes: Counter[str]

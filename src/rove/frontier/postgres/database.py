@@ -158,6 +158,13 @@ class PostgresDatabase:
         except DRIVER_ERRORS:
             pool.terminate()
 
+    def connections(self) -> dict[str, int]:
+        """Return the number of open connections by state."""
+        if self._pool is None:
+            return {}
+        idle = self._pool.get_idle_size()
+        return {"busy": self._pool.get_size() - idle, "idle": idle}
+
     def stop_waiting(self, seconds: float) -> None:
         """From now on, wait at most this long for a lost server."""
         self._give_up_at = time.monotonic() + seconds

@@ -305,6 +305,9 @@ class PostgresFrontier:
             "restore_process", id=self.process, run=self._run, machine=self._machine, pid=os.getpid()
         )
 
+    def connections(self) -> Mapping[str, int]:
+        return self._database.connections()
+
     def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
         return self._database.timings.take_recent(reader)
 

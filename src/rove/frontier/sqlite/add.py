@@ -23,7 +23,7 @@ from rove.frontier.capacity import (
     naming_domains,
 )
 from rove.frontier.collisions import DomainCollision, check_names, names_by_id, without_collisions
-from rove.frontier.counters import count_wanted_again
+from rove.frontier.counters import count_wanted_again, not_accepted_in
 from rove.frontier.priority import ALONE, FOREIGN, RETRIED, URLS_PER_ADD, WANTED_ROBOTS, priority_of
 from rove.frontier.records import MAX_WANTED_ROBOTS, Added
 from rove.frontier.rows.records import url_record
@@ -75,7 +75,7 @@ class SqliteAdding:
             unseen = _insert_urls(self._database, urls, first, as_seeds=as_seeds)
             made, raised = self._raise_pending(unseen, urls, now, changes)
             trimmed = trim(self._database, self._full.excess(raised), changes, exempt=exempt, first=first)
-            return Inserted(unseen.total(), strangers, trimmed, made)
+            return Inserted(unseen.total(), strangers, trimmed, made, not_accepted_in(changes))
 
         inserted, collided = self._keeping_apart(urls, counted, work)
         self._full.note(inserted.trimmed)

@@ -288,6 +288,9 @@ class SqliteFrontier:
 
         self._era_file.save(at_once=vitals.is_leaving)
 
+    def connections(self) -> Mapping[str, int]:
+        return {}
+
     def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
         return self._database.timings.take_recent(reader)
 
