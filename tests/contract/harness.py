@@ -181,7 +181,12 @@ class PostgresHarness:
             await database.value("this_machine", key=NODE.key, host=NODE.host, path=NODE.path)
         await self._write_clock()
         frontier = PostgresFrontier(
-            database, _policy(**policy), machine=1, steady=lambda: self._now / 1000, urls_per_slice=self.slice
+            database,
+            _policy(**policy),
+            machine=1,
+            steady=lambda: self._now / 1000,
+            node=NODE,
+            urls_per_slice=self.slice,
         )
         await frontier.begin(await database.value("begin_run", wall=0.0))
         return _OnTime(frontier, self._write_clock)

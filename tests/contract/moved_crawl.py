@@ -28,6 +28,7 @@ from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import Content, DelaySource, Location, RequestKind
+from rove.model.samples import Sample
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, VisitResult
 from rove.policy.retry_filter import RetryFilter
@@ -38,6 +39,10 @@ MACHINE = Node(key="here", host="host", path="/data")
 SETTINGS = '{"delay":70}'
 TEXT = -77
 DAY = 86_400_000
+WALL = 1_700_000_000_000
+SAMPLES = [
+    Sample(node="", ended=WALL + 10_000 * i, seconds=10.0, figures={"visits": i, "cpu.1": i / 8}) for i in range(1, 13)
+]
 TIMES = {
     "domain": ("ready_at", "not_before"),
     "origin": ("expires_at", "fetched_at"),
@@ -238,6 +243,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
     )
     await frontier.exclude({leases["x.test"].domain: "x.test", 77: "never.test"})
     await frontier.count({"not_accepted.too-deep": 5})
+    await frontier.add_samples(SAMPLES)
 
 
 def settled_visit(lease: Lease, *states: UrlState) -> VisitResult:

@@ -133,6 +133,9 @@ async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
         assert seeds[0] == seeds[1] and len(seeds[0]) == 2
         texts = await here.reader.contents([TEXT])
         assert len(texts) == 1 and await there.reader.contents([TEXT]) == texts
+        samples = [[s async for part in backend.reader.samples() for s in part] for backend in (here, there)]
+        contents = [[(s.ended, s.seconds, s.figures, s.histograms) for s in part] for part in samples]
+        assert contents[0] == contents[1] and contents[0]
         await _check_ledger(here.reader, there.reader, *await _shifts(path, target))
         for key in urls:
             assert await there.reader.url(*key) == await here.reader.url(*key)

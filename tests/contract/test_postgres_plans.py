@@ -20,7 +20,7 @@ from rove.frontier.postgres.session import QUERIES
 from tests.contract.harness import PostgresHarness, connected
 
 SCHEMA = "plans"
-BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content"}
+BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content", "sample"}
 COUNTED_INDEXES = {
     "count_leased": "domain_leased",
     "oldest_lease": "domain_leased",
@@ -31,8 +31,9 @@ COUNTED_INDEXES = {
     "lease_suspect": "url_suspect",
     "lock_suspected": "url_suspect",
     "next_suspect": "url_suspect",
+    "latest_samples": "machine_pkey",
 }
-"""Small indexes of leased or capped domains, and of suspects, which are read from end to end."""
+"""Small indexes of leased or capped domains, suspects and machines, which are read from end to end."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
 """Indexes whose rows may be sorted by id: leases of dead processes, and capped domains when a limit changes."""
 BATCHES = {"Function Scan", "CTE Scan", "Result", "Values Scan", "WorkTable Scan"}
@@ -126,6 +127,11 @@ USED = {
     "save_robots_texts": ["robots_text_of_domain: domain, at"],
     "kept_robots_texts": ["robots_text_pkey: name"],
     "robots_text": ["robots_text_pkey: name"],
+    "insert_samples": [],
+    "samples_after": ["sample_time: ROW(ended, machine, step)"],
+    "latest_samples": ["sample_pkey: machine"],
+    "oldest_sample": ["sample_step: step"],
+    "take_samples": ["sample_step: step, ended"],
     "count_ready": ["domain_due: ready_at"],
     "count_leased": ["domain_leased: "],
     "count_capped": ["domain_capped: "],
@@ -203,7 +209,7 @@ async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
             plans = {("empty", name): await _plan(connection, name) for name in USED}
             await _fill(connection)
             plans |= {("just filled", name): await _plan(connection, name) for name in USED}
-            await connection.execute("ANALYZE domain, url, origin, request, robots_text, content, counter")
+            await connection.execute("ANALYZE domain, url, origin, request, robots_text, content, sample, counter")
             await connection.execute("DISCARD PLANS")
             plans |= {("analyzed", name): await _plan(connection, name) for name in USED}
             return plans
@@ -234,6 +240,8 @@ async def _fill(connection: Any) -> None:
         FROM generate_series(1, 100000) AS i;
         INSERT INTO content (hash, sha1_64, domain, visit, machine, file, "offset", length)
         SELECT i, i, i, i, 1, 'f', i, 1 FROM generate_series(1, 50000) AS i;
+        INSERT INTO sample (ended, machine, step, seconds, pages, visits, requests, errors, bytes, figures)
+        SELECT i * 10000, i % 3, 10, 10, 1, 1, 1, 1, 1, '' FROM generate_series(1, 20000) AS i;
         INSERT INTO robots_text (name, domain, at, body) SELECT i::text, i, 0, '' FROM generate_series(1, 20000) AS i;
         """
     )

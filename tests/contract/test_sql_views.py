@@ -14,12 +14,13 @@ from rove.frontier.records import LostVisit, Suspect
 from rove.frontier.url_queue import QueueClass
 from rove.model.ledger import DelaySource, Location, RequestKind, Settlement
 from rove.model.reasons import BlockReason
+from rove.model.samples import Sample
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Settled
 from tests.contract.harness import DELAY, Harness, page_row, url, visited
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
-VIEWS = ("v_domains", "v_pages", "v_queue", "v_requests", "v_urls")
+VIEWS = ("v_domains", "v_pages", "v_queue", "v_requests", "v_samples", "v_urls")
 DONE = UrlState.DONE
 
 
@@ -40,6 +41,8 @@ async def crawled(harness: Harness) -> None:
     await frontier.add([url(f"http://a.test/{number}") for number in range(13)], as_seeds=True)
     await frontier.add([url("http://b.test/"), url("http://c.test/"), url("http://c.test/secret", depth=1)])
     await frontier.add([url("http://b.test/foreign", depth=1, is_foreign=True)])
+    figures = {"pages.stored": 7, "pages.copy": 2, "requests.page": 12, "errors.page.dns": 3, "urls.pending": 90}
+    await frontier.add_samples([Sample(node="", ended=1_700_000_010_500, seconds=10.0, figures=figures)])
     stored = Location(file="x.warc.gz", offset=0, length=10)
     for number in range(11):
         (lease,) = await frontier.claim_among([url("http://a.test/").domain], 1)
@@ -96,6 +99,11 @@ async def test_what_the_views_show(harness: Harness) -> None:
         "blocked": 1,
     }
     assert await harness.statement("SELECT count(*) FROM v_urls WHERE seed") == [(13,)]
+    ((ended, *of_sample),) = await harness.statement(
+        "SELECT CAST(ended AS text), step, seconds, pages, requests, errors, in_flight, pending FROM v_samples"
+    )
+    assert ended.startswith("2023-11-14 22:13:30.5")
+    assert of_sample == [10, 10.0, 9, 12, 3, None, 90]
 
 
 async def test_the_queue_of_the_view_is_that_of_the_command(harness: Harness) -> None:

@@ -43,6 +43,8 @@ from rove.frontier.runs import crawled_seconds
 from rove.inspect.pauses import scope_options
 from rove.model.counts import Counts
 from rove.notation.log_line import log_line
+from rove.observe.machine import Machine
+from rove.observe.sampler import Sampler
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 
 REPEAT_SECONDS = 60.0
@@ -214,7 +216,14 @@ class CrawlApp:
         async with running.runner() as runner:
             with control.running(runner):
                 loader = await self._loader(context)
+                sampler = Sampler(
+                    context.frontier,
+                    Machine(context.data.root),
+                    take=running.take_samples,
+                    is_loading=lambda: loader.is_loading,
+                )
                 async with (
+                    sampler.running(),
                     CrawlLog(runner.progress, context.frontier).written(),
                     beside(self._watch(runner, context), _stop_when_changed(runner, context)),
                 ):

@@ -70,7 +70,7 @@ async def assembled(
     name in the figures; `on_news` shows a sentence to the user. With `is_trial`, the process only tries suspects.
     """
     spare = SpareFiles()
-    meter = Meter(process, clock=steady_seconds)
+    meter = Meter(process, delay=settings.delay, clock=steady_seconds)
     fetcher = _fetcher(settings, processes, Phases(meter.histogram))
     form = await form_of(catalog, settings)
     store = _store(data, settings, name, spare)

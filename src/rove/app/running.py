@@ -6,21 +6,28 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
-from rove.app.process import assembled
+from rove.app.control import beside
+from rove.app.process import assembled, count_files
+from rove.app.process_samples import ProcessSamples
 from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner
-from rove.app.sample_inbox import SampleInbox
 from rove.app.supervisor import Supervisor
 from rove.app.suspicions import tell_suspicions
 from rove.app.trials import CrawlWithTrials, Trials
 from rove.app.worker import WorkerOrder
 from rove.app.worker_process import WorkerProcess
 from rove.crawl.loop import Crawl
+from rove.crawl.meter import Meter, database_figures, files_figures
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import GRACE_SECONDS
 from rove.frontier.clock import steady_seconds
+from rove.frontier.query_times import TimesReader
 from rove.model.samples import Sample
 from rove.policy.concurrency import Bounds, fixed
+from rove.resources.process_state import resident_bytes
+
+OWN = "own"
+"""The key of this process's samples."""
 
 
 class Running:
@@ -35,22 +42,34 @@ class Running:
         self._say = say
         self._on_news = on_news
         self._trials: Trials | None = None
-        self._inbox = SampleInbox()
-        self._own: Crawl | None = None
-        """The crawl of this process, if it crawls itself."""
+        self._samples = ProcessSamples()
+        self._meter = Meter("supervisor", delay=context.settings.delay, clock=steady_seconds)
+        self._take_own: Callable[[], Sample] = self._supervisor_sample
 
     @asynccontextmanager
     async def runner(self) -> AsyncIterator[Runner]:
         """Return the runner of the crawl."""
         async with self._crawl() as crawl:
-            self._own = crawl if isinstance(crawl, Crawl) else None
+            if isinstance(crawl, Crawl):
+                self._take_own = crawl.take_sample
             self._trials = self._make_trials(crawl)
-            yield CrawlWithTrials(crawl, self._trials)
+            async with beside(self._samples.keep_sampling(OWN, self._take_own)):
+                yield CrawlWithTrials(crawl, self._trials)
 
     def take_samples(self) -> list[Sample]:
-        """Return what each crawling process of this machine has done since the last call."""
-        own = [] if self._own is None else [self._own.take_sample()]
-        return [*own, *self._inbox.take()]
+        """Return what each process of this machine has done since the last call."""
+        self._samples.put(OWN, self._take_own())
+        return self._samples.take()
+
+    def _supervisor_sample(self) -> Sample:
+        """Return what this process has done, if others crawl."""
+        frontier = self._context.frontier
+        gauges = {
+            f"rss.{self._meter.process}": resident_bytes() or 0,
+            **database_figures(frontier),
+            **files_figures(count_files(self._context.data, frontier)),
+        }
+        return self._meter.take(gauges, frontier.query_times(TimesReader.SAMPLES))
 
     def _crawl(self) -> AbstractAsyncContextManager[Runner]:
         context = self._context
@@ -82,7 +101,7 @@ class Running:
             on_stop=lambda: context.frontier.stop_waiting(2 * GRACE_SECONDS),
             say=self._say,
             on_news=self._on_news,
-            on_sample=self._inbox.put,
+            on_sample=self._samples.put,
             log_of=context.data.log_of,
         )
 
@@ -98,7 +117,7 @@ class Running:
     def _start_trial(self) -> WorkerProcess:
         order = self._order(0, fixed(1), is_trial=True)
         log_file = self._context.data.log_of(order.name)
-        return WorkerProcess(order, log_file=log_file, on_news=self._on_news, on_sample=self._inbox.put)
+        return WorkerProcess(order, log_file=log_file, on_news=self._on_news, on_sample=self._samples.put)
 
     async def _clean_up(self, process: int) -> bool:
         """Clean up after a worker that died; return whether it was reading something."""

@@ -178,6 +178,7 @@ class SeedLoader:
         self.say = say
         self.sizes = sizes or BatchSizes()
         self.progress_seconds = progress_seconds
+        self.is_loading = False
 
     async def run(self, on_added: Callable[[], None] = lambda: None) -> None:
         """Load all files that are left, then those that another command leaves unfinished, until cancelled."""
@@ -210,6 +211,7 @@ class SeedLoader:
             if source.finished:
                 return None
             following = asyncio.create_task(follow_exclusions(self.catalog, self._exclude))
+            self.is_loading = True
             try:
                 loaded = None
                 while loaded is None:
@@ -218,6 +220,7 @@ class SeedLoader:
                     if self.frontier.eras != eras:
                         loaded = None  # the database may have lost some of the seeds, so add them again
             finally:
+                self.is_loading = False
                 following.cancel()
         self.say(f"{loaded.name}: {loaded_text(loaded)}")
         return loaded

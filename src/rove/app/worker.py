@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from collections import Counter
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import uvloop
 from rove.app.crawl_log import CrawlLog
 from rove.app.log_file import start_logging
 from rove.app.process import assembled
+from rove.app.process_samples import current_slot
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
@@ -39,7 +39,6 @@ from rove.policy.outage import OutageRules
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
-REPORTS_PER_SAMPLE = 4
 TRY_LATER = os.EX_TEMPFAIL
 """Exit code of a worker that cannot reach the database."""
 PAUSE, UNPAUSE = b"pause\n", b"unpause\n"
@@ -86,7 +85,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The worker's process number in the frontier; 0 until it has one."""
     counters: Counters = msgspec.field(default_factory=Counters)
     sample: Sample | None = None
-    """What the worker has done since its last sample; with every fourth report."""
+    """What the worker has done since its last sample; about every two seconds."""
     news: str = ""
     """A sentence for the user."""
     ending: str = ""
@@ -215,8 +214,11 @@ class _Worker:
         self._crawl.stop()
 
     async def _keep_reporting(self, crawl: Crawl) -> None:
-        for number in count():
-            self._report(crawl, has_sample=number % REPORTS_PER_SAMPLE == REPORTS_PER_SAMPLE - 1)
+        sampled = current_slot()
+        while True:
+            slot = current_slot()
+            self._report(crawl, has_sample=slot != sampled)
+            sampled = slot
             await asyncio.sleep(REPORT_SECONDS)
 
     def _report(self, crawl: Crawl, *, has_sample: bool, ending: Ending | None = None) -> None:

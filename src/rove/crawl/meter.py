@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from rove.frontier.contract import Frontier
+from rove.frontier.rows.requests import delay_in_force
 from rove.model.figures import Unit, figure_of
 from rove.model.histogram import DURATION_BOUNDS, SIZE_BOUNDS, Histogram
 from rove.model.ledger import RequestRow
@@ -28,20 +29,22 @@ class Meter:
         self,
         process: str,
         *,
+        delay: float,
         clock: Callable[[], float],
         cpu_seconds: Callable[[], float] = time.process_time,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """`process` is the name of the process in figures such as `cpu.1`."""
+        """`process` is the name of the process in figures such as `cpu.1`; `delay` is the operator's."""
         self.process = process
         self.counts: Counter[str] = Counter()
         """Add to it under a name of the table of figures."""
         self._histograms: dict[str, Histogram] = {}
+        self._delay = delay
         self._clock = clock
         self._cpu_seconds = cpu_seconds
         self._wall_clock = wall_clock
         self._smallest_margin = math.inf
-        self._page_sizes = self.histogram("page_size")
+        self._page_sizes, self._rests = self.histogram("page_size"), self.histogram("rest")
         self._began, self._cpu = clock(), cpu_seconds()
 
     def histogram(self, name: str) -> Histogram:
@@ -76,7 +79,9 @@ class Meter:
             if reason is None:
                 counts["visits"] += 1
                 counts["leases.requested"] += 1
-                counts[f"pauses.{visit.pause_from}"] += 1
+                rest, source = delay_in_force(visit, self._delay, visit.lease.crawl_delay)
+                counts[f"rests.{source}"] += 1
+                self._rests.add(rest)
                 for row in visit.requests:
                     self._note_request(row)
             else:
@@ -97,7 +102,7 @@ class Meter:
             self._page_sizes.add(row.size)
 
     def take(self, gauges: Mapping[str, float], query_times: Mapping[str, Distribution]) -> Sample:
-        """Return the sample of this process since the last call, with the given gauges and durations of queries."""
+        """Return what this process has done since the last call, with the given gauges and durations of queries."""
         now, cpu = self._clock(), self._cpu_seconds()
         figures: dict[str, float] = {name: number for name, number in self.counts.items() if number}
         figures[f"cpu.{self.process}"] = cpu - self._cpu

@@ -31,7 +31,7 @@ from rove.frontier.seed_source import SeedSource
 from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Location, RequestRow
-from rove.model.samples import Distribution
+from rove.model.samples import Distribution, Sample
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 from rove.policy.retry_filter import RetryFilter
@@ -192,6 +192,12 @@ class Frontier(Protocol):
         A failing domain is worth waiting for if it is due within `failing_within` seconds. So is a suspect.
         """
 
+    async def due_in(self) -> float | None:
+        """Return the seconds until the next domain is due; negative if it has been due for that long. None: no domain.
+
+        Failing domains count once they are due.
+        """
+
     async def last_backoff(self, *, within: float) -> float | None:
         """Return the seconds until the last of the failing domains is due that are due within this time, if any is."""
 
@@ -222,6 +228,19 @@ class Frontier(Protocol):
 
     def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
         """Return the durations of queries by name since the reader's last call."""
+
+    @property
+    def node(self) -> str:
+        """The name of this machine, as in the records of participants."""
+
+    async def add_samples(self, samples: Sequence[Sample]) -> None:
+        """Append samples of this machine to the history. A sample that it has already is skipped."""
+
+    async def roll_up_samples(self, now: int) -> bool:
+        """Combine old samples into longer ones, in one small step; return whether there was anything to do.
+
+        `now` is the wall clock in milliseconds. rows/samples.py says how long samples are kept as they are.
+        """
 
     def stop_waiting(self, seconds: float) -> None:
         """From now on, wait at most this long for a database that is unreachable."""
@@ -355,6 +374,18 @@ class FrontierReader(Lists, Protocol):
 
     async def requests(self, visit: int) -> list[RequestRow]:
         """Return all requests of one visit, in order."""
+
+    def samples(
+        self, *, since: float = -math.inf, until: float = math.inf, step: float = 10, node: str | None = None
+    ) -> AsyncIterator[list[Sample]]:
+        """Iterate over the history, oldest first: for each interval of `step` seconds one sample of each machine.
+
+        Intervals in which no machine took a sample are left out. Samples that are stored for a longer time than `step`
+        come as they are. With `node`, only those of this machine. The times are wall-clock seconds.
+        """
+
+    async def latest_samples(self) -> list[Sample]:
+        """Return the latest sample of each machine."""
 
 
 class Backend(Protocol):

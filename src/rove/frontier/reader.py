@@ -16,6 +16,7 @@ from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_records
 from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
 from rove.frontier.runs import Participant, Run
+from rove.frontier.sample_reader import SampleReader, SampleTables
 from rove.frontier.url_queue import QueueTables, UrlQueue
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
@@ -32,7 +33,7 @@ _LOWEST = -(1 << 63)
 _HIGHEST = (1 << 63) - 1
 
 
-class CrawlTables(DomainTables, QueueTables, Protocol):
+class CrawlTables(DomainTables, QueueTables, SampleTables, Protocol):
     """The queries that differ between the databases."""
 
     async def request(self, row: Any) -> RequestRow:
@@ -81,6 +82,9 @@ class CrawlReader:
         self.counts = tables.counts
         self.participants = tables.participants
         self.contents = tables.contents
+        history = SampleReader(tables)
+        self.samples = history.samples
+        self.latest_samples = history.latest_samples
         self.domains = DomainList(tables, slice_size=domain_limit).page
         self.queue = UrlQueue(tables).read
 

@@ -190,3 +190,8 @@ class Node:
     """Identifies it even if its host or path changes."""
     host: str
     path: str
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.host}:{self.path}"

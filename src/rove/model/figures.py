@@ -145,7 +145,7 @@ FIGURES: Sequence[Figure] = (
     _count("no_request.*", Unit.LEASES, "Leases that ended without a request, by reason."),
     _count("claims", Unit.CLAIMS, "Claims of due domains."),
     _count("claims.empty", Unit.CLAIMS, "Claims that returned no domain."),
-    _count("pauses.*", Unit.VISITS, "Visits by the rule that decided how long their domain rests afterwards."),
+    _count("rests.*", Unit.VISITS, "Visits by the reason for the delay after them."),
     # The state of the crawl on this machine
     _gauge("in_flight", Unit.VISITS, _MEAN, _SUM, "Visits in flight."),
     _gauge("at_once", Unit.VISITS, _MEAN, _SUM, "Visits that may be in flight."),
@@ -199,6 +199,7 @@ FIGURES: Sequence[Figure] = (
     # Histograms
     _histogram("phase.*", Unit.SECONDS, "Phases of requests: dns, connect, tls, first_byte, transfer."),
     _histogram("request.*", Unit.SECONDS, "Whole requests by kind: page, robots or sitemap."),
+    _histogram("rest", Unit.SECONDS, "Delays after visits."),
     _histogram("page_size", Unit.BYTES, "Sizes of pages."),
     _histogram("query.*", Unit.SECONDS, "Named queries of the frontier."),
     _histogram("claim", Unit.SECONDS, "Claims of due domains."),

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rove.app.sample_inbox import SampleInbox
+from rove.app.process_samples import ProcessSamples
 from rove.app.supervisor import Supervisor, Timing
 from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport
 from rove.app.worker_process import WorkerFailed
@@ -73,7 +73,7 @@ class Team:
         self.oom_kills = 7
         self.oom_kills_per_worker = 0
         self.orders = [order_of(number + 1) for number in range(processes)]
-        self.inbox = SampleInbox()
+        self.samples = ProcessSamples()
         self.supervisor = Supervisor(
             self.orders,
             progress=Progress(started=0.0),
@@ -87,7 +87,7 @@ class Team:
             on_death=self._on_death,
             on_stop=self._on_stop,
             say=self.said.append,
-            on_sample=self.inbox.put,
+            on_sample=self.samples.put,
             on_news=self.news.append,
             log_of=lambda name: script.with_name(f"rove-{name}.log"),
             count_oom_kills=self._count_oom_kills,
@@ -377,10 +377,10 @@ async def test_samples_are_collected_by_worker(hire: Hire) -> None:
     ]
     team = hire(*(says(sample=sample) for sample in samples), says(ending="exhausted"))
     await team.run()
-    (sample,) = team.inbox.take()
+    (sample,) = team.samples.take()
     assert (sample.ended, sample.seconds, sample.figures) == (3_000, 4.0, {"visits": 6, "rss.1": 3_000})
     assert sample.histograms == {"claim": merged([claim, claim])}
-    assert team.inbox.take() == []
+    assert team.samples.take() == []
 
 
 async def test_a_stop_closes_the_standard_input_of_all_workers(hire: Hire) -> None:

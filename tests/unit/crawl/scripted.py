@@ -229,7 +229,7 @@ class World:
             new_domains=NewDomainLimits(self.now),
             spread=Spread(settings.delay, lambda: 0.5),
             progress=Progress(started=0.0),
-            meter=Meter("1", clock=self.now),
+            meter=Meter("1", delay=settings.delay, clock=self.now),
             shutdown=self._shutdown,
             clock=self.now,
             batch_seconds=0.0,

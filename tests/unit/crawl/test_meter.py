@@ -21,7 +21,9 @@ class Times:
         self.now, self.cpu, self.wall = 50.0, 3.0, 1_700_000_000.0
 
     def meter(self) -> Meter:
-        return Meter("2", clock=lambda: self.now, cpu_seconds=lambda: self.cpu, wall_clock=lambda: self.wall)
+        return Meter(
+            "2", delay=70.0, clock=lambda: self.now, cpu_seconds=lambda: self.cpu, wall_clock=lambda: self.wall
+        )
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_visits_are_counted_by_what_they_brought(times: Times) -> None:
         "leases.without_request": 1,
         "no_request.blocked": 1,
         "leases_lost": 1,
-        "pauses.delay": 3,
+        "rests.delay": 3,
         "requests.page": 3,
         "requests.robots": 1,
         "errors.page.status-404": 1,
@@ -65,6 +67,7 @@ def test_visits_are_counted_by_what_they_brought(times: Times) -> None:
         "pages.copy": 1,
         "marks.text-cut": 1,
     }
+    assert (sample.histograms["rest"].count, sample.histograms["rest"].mean) == (3, 70.0)
     sizes = sample.histograms["page_size"]
     assert (sizes.count, sizes.longest, sizes.first) == (2, 2_000.0, 64.0)
 

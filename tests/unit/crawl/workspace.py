@@ -164,7 +164,7 @@ class Workspace:
             new_domains=NewDomainLimits(clock, per_page=self.new_domains_per_page),
             spread=Spread(settings.delay, lambda: 0.5),
             progress=self.progress,
-            meter=Meter("1", clock=clock),
+            meter=Meter("1", delay=settings.delay, clock=clock),
             shutdown=Shutdown(frontier, grace_seconds=grace_seconds),
             clock=clock,
             batch_size=batch_size,

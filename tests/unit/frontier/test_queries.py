@@ -63,7 +63,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_that_is_asked_for_exists_and_every_one_is_asked_for() -> None:
-    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "reader.py", SOURCES / "bulk_settle.py"]
+    files = [*SOURCES.glob("sqlite/*.py"), *SOURCES.glob("*.py")]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("sqlite"))
     asked = set(re.findall(r"""\.(?:execute|batch|insert|fetch)\(\s*"([a-z]\w*)""", text))
@@ -126,12 +126,7 @@ def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
-    files = [
-        *SOURCES.glob("postgres/*.py"),
-        *SOURCES.glob("move/*.py"),
-        SOURCES / "reader.py",
-        SOURCES / "bulk_settle.py",
-    ]
+    files = [*SOURCES.glob("postgres/*.py"), *SOURCES.glob("move/*.py"), *SOURCES.glob("*.py")]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("postgres"))
     asked = set(re.findall(r"""\.(?:fetch|value|batch)\(\s*"([a-z]\w*)""", text))

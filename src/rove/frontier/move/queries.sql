@@ -2,7 +2,7 @@
 
 -- fragment: tables
 -- The same as TABLES in tables.py; a test compares them.
-domain, url, origin, request, content, robots_text, exclusion, seed_source, retry, run, process, counter
+domain, url, origin, request, content, robots_text, sample, exclusion, seed_source, retry, run, process, counter
 
 
 -- SQLite: what the source is.
@@ -62,6 +62,11 @@ SELECT hash AS key0, *, :machine AS machine FROM content WHERE hash > :key0 ORDE
 SELECT hex(name) AS key0, *, at + :shift AS at
 FROM robots_text WHERE name > CAST(:key0 AS TEXT) ORDER BY name LIMIT :limit;
 
+-- name: slice_sample
+-- The times are those of the wall clock.
+SELECT ended AS key0, step AS key1, *, :machine AS machine FROM sample
+WHERE (ended, step) > (:key0, :key1) ORDER BY ended, step LIMIT :limit;
+
 -- name: slice_exclusion
 SELECT id AS key0, *, CASE WHEN at = 0 THEN 0 ELSE at + :shift END AS at, lifted_at + :shift AS lifted_at
 FROM exclusion WHERE id > :key0 ORDER BY id LIMIT :limit;
@@ -112,6 +117,9 @@ SELECT count(*) AS "texts" FROM content;
 -- name: count_robots_text
 SELECT count(*) AS "robots.txt files" FROM robots_text;
 
+-- name: count_sample
+SELECT count(*) AS "samples" FROM sample;
+
 -- name: count_exclusion
 SELECT count(*) AS "exclusions" FROM exclusion;
 
@@ -139,6 +147,7 @@ SELECT pg_advisory_xact_lock(hashtextextended(:name::text, 0));
 -- name: holds_rows
 SELECT EXISTS (SELECT FROM domain) OR EXISTS (SELECT FROM url) OR EXISTS (SELECT FROM origin)
     OR EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM content) OR EXISTS (SELECT FROM robots_text)
+    OR EXISTS (SELECT FROM sample)
     OR EXISTS (SELECT FROM exclusion) OR EXISTS (SELECT FROM seed_source) OR EXISTS (SELECT FROM retry)
     OR EXISTS (SELECT FROM run) OR EXISTS (SELECT FROM process) OR EXISTS (SELECT FROM counter);
 

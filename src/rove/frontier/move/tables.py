@@ -16,7 +16,7 @@ Key = list[int | str]
 BEFORE_INTEGERS = float("-inf")
 """SQLite sorts this before every integer."""
 ROWS_WITH_BODIES = 500
-"""Slice size of tables that hold robots.txt files, which may be large."""
+"""Slice size of tables that hold robots.txt files or samples, which may be large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,7 @@ TABLES = (
     Table(name="request", one="request", title="requests", start=_PAIR, counters=_REQUESTS),
     Table(name="content", one="text", title="texts"),
     Table(name="robots_text", one="robots.txt file", title="robots.txt files", start=("",), has_bodies=True),
+    Table(name="sample", one="sample", title="samples", start=_PAIR, has_bodies=True),
     Table(name="exclusion", one="exclusion", title="exclusions"),
     Table(name="seed_source", one="seed file", title="seed files"),
     Table(name="retry", one="retry", title="retries"),

@@ -29,6 +29,7 @@ from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.origins import put_origins
 from rove.frontier.postgres.reader import PostgresTables
 from rove.frontier.postgres.retry import mark_seeds, retry_urls
+from rove.frontier.postgres.samples import add_samples, roll_up
 from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling
@@ -42,7 +43,7 @@ from rove.frontier.rows.visits import intact_urls, postponed_rows
 from rove.frontier.runs import Vitals
 from rove.model.ledger import Content
 from rove.model.reasons import BlockReason
-from rove.model.samples import Distribution
+from rove.model.samples import Distribution, Sample
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
@@ -216,10 +217,9 @@ class PostgresFrontier:
         await self._database.run("count", lambda session: add_counters(session, deltas))
 
     async def next_due(self, *, failing_within: float = 0.0) -> float | None:
-        for bound in (self.claiming.floor.value, LOWEST):
-            due: int | None = await self._database.value("next_due", bound=bound, within=round(failing_within * 1000))
-            if due is not None:
-                return max(0, due, self.claiming.resting_ms()) / 1000
+        due = await self._next_due_ms(round(failing_within * 1000))
+        if due is not None:
+            return max(0, due, self.claiming.resting_ms()) / 1000
         suspect_due = await self._next_suspect(within=failing_within)
         return None if suspect_due is None else max(suspect_due, SUSPECT_POLL, self.claiming.resting_ms() / 1000)
 
@@ -227,6 +227,18 @@ class PostgresFrontier:
         within_ms = round(within * 1000)
         due: int | None = await self._database.value("next_suspect", within=within_ms, classes=CLASSES, **ALONE)
         return None if due is None else max(0, due) / 1000
+
+    async def due_in(self) -> float | None:
+        due = await self._next_due_ms(within=0)
+        return None if due is None else due / 1000
+
+    async def _next_due_ms(self, within: int) -> int | None:
+        """Return the milliseconds until the next domain is due; failing ones count if they are due within a time."""
+        for bound in (self.claiming.floor.value, LOWEST):
+            due: int | None = await self._database.value("next_due", bound=bound, within=within)
+            if due is not None:
+                return due
+        return None
 
     async def last_backoff(self, *, within: float) -> float | None:
         due: int | None = await self._database.value("last_backoff", within=round(within * 1000))
@@ -310,6 +322,16 @@ class PostgresFrontier:
 
     def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
         return self._database.timings.take_recent(reader)
+
+    @property
+    def node(self) -> str:
+        return "" if self._node is None else self._node.name
+
+    async def add_samples(self, samples: Sequence[Sample]) -> None:
+        await add_samples(self._database, self._machine, samples)
+
+    async def roll_up_samples(self, now: int) -> bool:
+        return await roll_up(self._database, now)
 
     @property
     def outages(self) -> int:

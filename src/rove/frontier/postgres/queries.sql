@@ -370,6 +370,38 @@ FROM unnest({request_arrays})
 ON CONFLICT DO NOTHING
 RETURNING kind, size, error;
 
+-- name: insert_samples
+INSERT INTO sample (machine, ended, step, seconds, pages, visits, requests, errors, bytes, in_flight, pending, figures)
+SELECT * FROM unnest(:machine::integer[], :ended::bigint[], :step::integer[], :seconds::double precision[],
+    :pages::bigint[], :visits::bigint[], :requests::bigint[], :errors::bigint[], :bytes::bigint[],
+    :in_flight::double precision[], :pending::bigint[], :figures::bytea[])
+ON CONFLICT DO NOTHING;
+
+-- name: samples_after
+-- The last sample that is read ends at :until.
+SELECT ended, machine, step, seconds, figures FROM sample
+WHERE (ended, machine, step) > (:ended::bigint, :machine::integer, :step::integer) AND ended <= :until::bigint
+ORDER BY ended, machine, step LIMIT :limit::bigint;
+
+-- name: latest_samples
+-- The latest sample of each machine. The comparison of rows keeps the planner from the index of all times, in which it
+-- would walk over all samples since a machine that is gone took its last one.
+SELECT s.ended, s.machine, s.step, s.seconds, s.figures
+FROM machine AS m CROSS JOIN LATERAL (
+    SELECT * FROM sample WHERE (sample.machine, ended) < (m.id + 1, 0)
+    ORDER BY sample.machine DESC, ended DESC LIMIT 1) AS s
+WHERE s.machine = m.id;
+
+-- name: oldest_sample
+-- When the oldest sample of a step ended.
+SELECT ended FROM sample WHERE step = :step::integer ORDER BY ended LIMIT 1;
+
+-- name: take_samples
+-- Deletes the samples of a step that ended after :after and until :until, and returns them. Of two processes that take
+-- the same, the second one waits for the first and finds none.
+DELETE FROM sample WHERE step = :step::integer AND ended > :after::bigint AND ended <= :until::bigint
+RETURNING ended, machine, step, seconds, figures;
+
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused. The rows arrive
 -- sorted, because two processes that store the same texts wait for each other here.

@@ -9,12 +9,15 @@ from rove.frontier.counters import counts_from
 from rove.frontier.postgres.contents import fetch_contents
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.session import Session
+from rove.frontier.records import Node
 from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
 from rove.frontier.runs import Participant
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
+
+UNKNOWN = "an unknown machine"
 
 
 class PostgresTables:
@@ -25,6 +28,7 @@ class PostgresTables:
         self._database = database
         self._node_key = node_key
         self._nodes: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self.fetch = database.fetch
 
     async def request(self, row: Any) -> RequestRow:
@@ -46,6 +50,13 @@ class PostgresTables:
             participant(f"{host}:{path}", key == self._node_key, row)
             for key, host, path, *row in await self.fetch("participants")
         ]
+
+    async def machine_name(self, machine: int) -> str:
+        if machine not in self._names:
+            self._names = {
+                id: Node(key=key, host=host, path=path).name for id, key, host, path in await self.fetch("machines")
+            }
+        return self._names.get(machine, UNKNOWN)
 
     async def domain(self, id: int) -> list[Any]:
         return await self.fetch("domain_record", id=id)
@@ -85,4 +96,4 @@ class PostgresTables:
                 id: "" if key == self._node_key else f"{host}:{path}"
                 for id, key, host, path in await self.fetch("machines")
             }
-        return self._nodes.get(machine, "an unknown machine")
+        return self._nodes.get(machine, UNKNOWN)

@@ -32,11 +32,12 @@ from rove.frontier.sqlite.eras import read_rest
 from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.frontier.sqlite.retry import mark_seeds, retry_urls
+from rove.frontier.sqlite.samples import add_samples, roll_up
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
 from rove.frontier.sqlite.suspects import due_suspect, next_suspect, reserve_suspects, suspect, suspect_urls
 from rove.model.reasons import BlockReason
-from rove.model.samples import Distribution
+from rove.model.samples import Distribution, Sample
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
@@ -232,6 +233,11 @@ class SqliteFrontier:
         due = await self._database.run(lambda: next_suspect(self._database, until=until, now=now))
         return None if due is None else max(0, due - now) / 1000
 
+    async def due_in(self) -> float | None:
+        now = self._now()
+        rows = await self._database.fetch("next_due", until=now)
+        return (rows[0][0] - now) / 1000 if rows else None
+
     async def last_backoff(self, *, within: float) -> float | None:
         return await self._seconds_until("last_backoff", within)
 
@@ -296,6 +302,16 @@ class SqliteFrontier:
 
     def troubles(self) -> dict[str, str]:
         return {"rest": resting_text(self._resting_ms())}
+
+    @property
+    def node(self) -> str:
+        return self._database.node
+
+    async def add_samples(self, samples: Sequence[Sample]) -> None:
+        await self._database.run(lambda: add_samples(self._database, samples))
+
+    async def roll_up_samples(self, now: int) -> bool:
+        return await self._database.run(lambda: roll_up(self._database, now))
 
     def stop_waiting(self, seconds: float) -> None:
         """Do nothing: a file is always reachable."""

@@ -303,6 +303,30 @@ VALUES (:row)
 ON CONFLICT DO NOTHING
 RETURNING kind, size, error;
 
+-- name: insert_samples
+INSERT INTO sample (ended, step, seconds, pages, visits, requests, errors, bytes, in_flight, pending, figures)
+VALUES (:row)
+ON CONFLICT DO NOTHING;
+
+-- name: samples_after
+-- The key is the same in both databases; here there is only one machine. The last sample that is read ends at :until.
+SELECT ended, 0 AS machine, step, seconds, figures FROM sample
+WHERE (ended, step) > (:ended, :step) AND ended <= :until
+ORDER BY ended, step LIMIT :limit;
+
+-- name: latest_samples
+-- The latest sample of each machine. Every sample is later than 0; the condition bounds the search of the index.
+SELECT ended, 0 AS machine, step, seconds, figures FROM sample WHERE ended > 0 ORDER BY ended DESC LIMIT 1;
+
+-- name: oldest_sample
+-- When the oldest sample of a step ended.
+SELECT ended FROM sample WHERE step = :step ORDER BY ended LIMIT 1;
+
+-- name: take_samples
+-- Deletes the samples of a step that ended after :after and until :until, and returns them.
+DELETE FROM sample WHERE step = :step AND ended > :after AND ended <= :until
+RETURNING ended, 0 AS machine, step, seconds, figures;
+
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused.
 INSERT INTO content (hash, sha1_64, domain, visit, file, offset, length)

@@ -41,8 +41,13 @@ class SqliteTables:
         return await self._database.run(work)
 
     async def participants(self) -> list[Participant]:
-        node = str(self._database.path.parent)
-        return [participant(node, True, row) for row in await self.fetch("participants", now=await self.now())]
+        return [
+            participant(self._database.node, True, row)
+            for row in await self.fetch("participants", now=await self.now())
+        ]
+
+    async def machine_name(self, machine: int) -> str:
+        return self._database.node
 
     async def domain(self, id: int) -> list[Row]:
         return await self._database.fetch("domain_record", id=id, now=await self.now())

@@ -203,6 +203,24 @@ CREATE TABLE seed_source (
     finished INTEGER NOT NULL DEFAULT 0
 );
 
+-- The history: what each machine did in intervals of `step` seconds. `figures` holds everything (rows/samples.py); the
+-- columns before it are those that people ask for with SQL. Old samples are rolled up into longer steps.
+CREATE TABLE sample (
+    ended     INTEGER NOT NULL,                 -- wall clock in milliseconds since the epoch
+    step      INTEGER NOT NULL,
+    seconds   REAL    NOT NULL,                 -- the true length of the interval
+    pages     INTEGER NOT NULL,
+    visits    INTEGER NOT NULL,
+    requests  INTEGER NOT NULL,
+    errors    INTEGER NOT NULL,
+    bytes     INTEGER NOT NULL,
+    in_flight REAL,
+    pending   INTEGER,                          -- pending URLs of the whole crawl
+    figures   BLOB    NOT NULL,
+    PRIMARY KEY (ended, step)
+);
+CREATE INDEX sample_step ON sample (step, ended);
+
 -- One row per retry that a person asked for. The audit reads from it which URLs may have been requested again.
 CREATE TABLE retry (
     id          INTEGER PRIMARY KEY,
@@ -265,3 +283,7 @@ SELECT name AS domain,
     failures, answered AS responded, failing IS 1 AND ready_at IS NOT NULL AS failing, capped,
     crawl_delay / 1000.0 AS crawl_delay, backoff / 1000.0 AS backoff, repeats / 1000.0 AS repeats
 FROM domain;
+
+CREATE VIEW v_samples AS
+SELECT strftime('%Y-%m-%d %H:%M:%f', ended / 1000.0, 'unixepoch') AS ended, '' AS machine, step, seconds, pages, visits, requests, errors, bytes, in_flight, pending
+FROM sample;
