@@ -15,6 +15,7 @@ memory.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -62,7 +63,17 @@ _NOTABLE: Final = _tags(
 )
 """A tag that is copied: a formatting tag, one of <html> or <body>, or <a> if it may have too many attributes. Or the
 start of a processing instruction."""
-_FORMATTING_TAG: Final = _tags(rf"<(?:{_FORMATTING}) (?=[_/>]) TAG_END")
+_FORMATTING_TAG: Final = _tags(
+    rf"""<({_FORMATTING}) (?=[_/>])
+    (?: ( (?: [_]++ [^_/<>="']++ (?: = (?: "[^"<]*+" | '[^'<]*+' | [^_<>="'`]++ ) )?+ )*+ [_]*+ > )
+        ( [^<]*+ </\1[_]*+> )?+
+    )?+"""
+)
+"""A formatting tag: its name, the rest of the tag if it is in a plain form, and the text after it up to its end tag.
+
+A start tag that the parser sees always matches, whatever stands before it, because a match never contains the start of
+another one: `<` ends everything. So a tag that is hidden in a comment cannot swallow the tags behind the comment.
+"""
 _IS_LONG: Final = _tags("(?!TAG_END)").match
 """Whether the rest of a tag may have more than MAX_ATTRIBUTES."""
 
@@ -145,8 +156,9 @@ def _without_copies(text: str, tags: int) -> tuple[str, bool]:
 
 
 def _most_open(text: str) -> int:
-    """Return how many formatting elements may be open at most. Of identical ones, browsers remember three."""
-    return 3 * len(set(_FORMATTING_TAG.findall(text)))
+    """Return how many formatting elements may be left open at most. Of identical ones, browsers remember three."""
+    left_open = Counter((name, rest) for name, rest, closed in _FORMATTING_TAG.findall(text) if not closed)
+    return sum(min(times, 3) if rest else times for (_, rest), times in left_open.items())
 
 
 class Tree:
