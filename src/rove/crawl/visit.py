@@ -208,6 +208,7 @@ class Visit:
     def _read_page(self, target: Target, fetched: Fetched) -> None:
         """Take the title, the text and the links from a page."""
         document = self._parse(target, fetched)
+        self._record.answers.reading_seconds += document.reading_seconds
         if Mark.CHALLENGED in document.marks:
             self._give_up_at_wall(target)
             return

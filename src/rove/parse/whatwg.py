@@ -24,7 +24,7 @@ import turbohtml.detect  # registers the decoders
 from turbohtml import Document, Element, Namespace, ProcessingInstruction, Text
 from turbohtml.clean import strip_comments_node
 
-__all__ = ["Element", "Namespace", "Tree", "decode_as", "parse"]
+__all__ = ["MAX_TAGS", "Element", "Namespace", "Tree", "decode_as", "parse"]
 
 MAX_TAGS: Final = 60_000
 """Several times as many as long pages have."""
