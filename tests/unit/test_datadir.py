@@ -175,6 +175,22 @@ def test_checking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:
     assert not data.in_use()
 
 
+def test_commands_that_look_keep_nobody_out(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lock the directory for a moment, too."""
+    with data.held(), data.worked_in():
+        data.frontier.touch()
+    for name, kind in (("lock", fcntl.LOCK_SH), ("lock.workers", fcntl.LOCK_EX)):
+        looker = os.open(data.root / name, os.O_RDONLY)
+        fcntl.flock(looker, kind)
+        with monkeypatch.context() as patch:
+            patch.setattr("time.sleep", lambda _, looker=looker: os.close(looker))  # the moment is over
+            if name == "lock":
+                with data.held():
+                    pass
+            else:
+                assert not data.in_use()
+
+
 def test_seeds_are_copied_unchanged_to_one_file_each(data: DataDir) -> None:
     data.root.mkdir()
     texts = [b"\xef\xbb\xbfa.test\r\n", b"", b"\xff\xfe not text" * 100_000]
