@@ -204,7 +204,7 @@ class DataDir:
     # Instructions for this machine
 
     def instructions(self) -> Instructions:
-        """Return what the owner has told the crawl on this machine. Raise OSError if that cannot be read."""
+        """Return what the owner has told the crawl on this machine. Raise StoreError if that cannot be read."""
         return Instructions(**{str(kind): self._read_instruction(kind) for kind in InstructionKind})
 
     def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
@@ -227,10 +227,13 @@ class DataDir:
         return self.root / f"{kind}.json"
 
     def _read_instruction(self, kind: InstructionKind) -> Instruction | None:
+        path = self._instruction(kind)
         try:
-            return parse_instruction(self._instruction(kind).read_text(errors="replace"))
+            return parse_instruction(path.read_text(errors="replace"))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}") from error
 
     # Seeds
 

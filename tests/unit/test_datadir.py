@@ -191,6 +191,12 @@ def test_commands_that_look_keep_nobody_out(data: DataDir, monkeypatch: pytest.M
                 assert not data.in_use()
 
 
+def test_an_instruction_that_cannot_be_read_is_an_error(data: DataDir) -> None:
+    (data.root / "stop.json").mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"stop\.json cannot be read: Is a directory"):
+        data.instructions()
+
+
 def test_seeds_are_copied_unchanged_to_one_file_each(data: DataDir) -> None:
     data.root.mkdir()
     texts = [b"\xef\xbb\xbfa.test\r\n", b"", b"\xff\xfe not text" * 100_000]
