@@ -221,7 +221,9 @@ class DataDir:
                 f"no permission to change {path}; run the command as {_owner(self.root)}, who owns the crawl"
             ) from error
         except OSError as error:
-            raise StoreError(f"{path} cannot be changed: {error.strerror}") from error
+            # A full disk must not keep the owner from stopping a crawl.
+            advice = f"; stop the crawl with: kill {self.holder}" if kind is InstructionKind.STOP else ""
+            raise StoreError(f"{path} cannot be changed: {error.strerror}{advice}") from error
 
     def _instruction(self, kind: InstructionKind) -> Path:
         return self.root / f"{kind}.json"

@@ -13,6 +13,7 @@ import pytest
 
 from rove.datadir import DataDir, Remote
 from rove.errors import DiskFull, StoreError, UsageError
+from rove.model.instructions import Instruction, InstructionKind
 
 
 @pytest.fixture
@@ -189,6 +190,14 @@ def test_commands_that_look_keep_nobody_out(data: DataDir, monkeypatch: pytest.M
                     pass
             else:
                 assert not data.in_use()
+
+
+def test_a_stop_that_cannot_be_written_names_the_process(data: DataDir) -> None:
+    with data.held():
+        data.frontier.touch()
+        (data.root / "stop.json").mkdir()
+        with pytest.raises(StoreError, match=f"Is a directory; stop the crawl with: kill {os.getpid()}"):
+            data.instruct(InstructionKind.STOP, Instruction(who="ann", at=0.0))
 
 
 def test_an_instruction_that_cannot_be_read_is_an_error(data: DataDir) -> None:
