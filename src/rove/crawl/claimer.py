@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 
 from rove.crawl.claims import Claims
 from rove.crawl.context import CrawlContext
@@ -289,7 +290,13 @@ class Claimer:
         if self._is_paused:  # since the claim began
             self.give_back_queue()
         self._on_queued()
+        self._look_ahead(len(leases))
         return len(leases)
+
+    def _look_ahead(self, count: int) -> None:
+        """Let the names of the last leases in the queue be looked up while they wait for a slot."""
+        for held in islice(reversed(self._queue), count):
+            self._context.fetcher.look_ahead(next(iter(held.origins)))
 
     def _log_claim(self, wanted: int, leases: Sequence[Lease], seconds: float) -> None:
         process = self._frontier.process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -80,5 +81,6 @@ class EraFile:
             partial.write_bytes(msgspec.json.encode(known))
             partial.rename(self._path)
         except OSError as error:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):
+                partial.unlink()
             log.warning("could not write %s, which tells an old database from the current one: %s", self._path, error)

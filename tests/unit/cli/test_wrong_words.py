@@ -23,6 +23,8 @@ from rove.__main__ import run
         ("crawl --max-links x", "'x' is not a whole number from 0 to 50,000"),
         ("crawl --concurrency 0", "'0' is neither 'auto' nor a whole number of at least 1"),
         ("crawl --per-ip-rate fast", "'fast' is not a number of at least 0"),
+        ("crawl --per-ip-rate nan", "'nan' is not a number of at least 0"),
+        ("crawl --per-ip-rate inf", "'inf' is not a number of at least 0"),
         ("stop --timeout 0", "'0' is not a number above 0"),
         ("crawl --delay none", "'none' means nothing here; to lift what the crawl remembers, write 'default'"),
         ("crawl --max-links none", "'none' means nothing here; to lift what the crawl remembers, write 'default'"),
