@@ -34,7 +34,7 @@ keeps failing. The position is the time from which a suspect may be tried alone.
 DEATHS_TO_CONVICT = 2
 """A suspect fails after this many deaths of processes that read nothing else."""
 SUSPECT_POLL = 0.5
-"""Seconds after which an ordinary process looks again that has nothing to wait for but a suspect that is due."""
+"""Seconds after which an ordinary process that only waits for a due suspect looks again."""
 SOME_DAY = float(1 << 40)
 """Seconds after which everything that is deferred is due."""
 URLS_PER_LEASE = 2
