@@ -354,7 +354,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"seeds": "nowhere.txt"}, "there is no seed file nowhere.txt"),
     ({"seeds": "example.org"}, "there is no seed file example.org; to give a domain or URL without a file, use: "),
     ({"seeds": "https://example.org/"}, r"use: echo https://example.org/ \| rove crawl -$"),
-    ({"seeds": "."}, ". is a directory; give a file with one domain or URL per line"),
+    ({"seeds": "."}, "the seed file . is a directory; give a file with a domain or URL per line"),
     ({"seeds": "/dev/null"}, "/dev/null is not a regular file; to read seeds from a pipe, use 'rove crawl -'"),
     ({"exclude": Path("nowhere.txt")}, "there is no exclusion file nowhere.txt"),
     ({"resume": True, "settings": {}}, "--email is missing"),
