@@ -32,9 +32,9 @@ LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
 COUNT_RESPONDING_SECONDS = 1.0
 LAST_PAGES = 1_000
-"""Only if fewer pages are left may slow visits of several processes reserve them all."""
+"""With fewer pages left, the slow visits of several processes may have reserved all of them."""
 FREE_PAGE_SECONDS = 1.0
-"""How often a slow visit may be cancelled because it reserves one of the last pages. It takes that long to settle."""
+"""A slow visit that reserves one of the last pages is cancelled at most this often: a cancelled one must settle."""
 WAIT_FOR_SILENT = 0.1
 """How often to look for domains that respond while only those may be claimed."""
 
@@ -77,7 +77,7 @@ class Claimer:
         self._holds_back = False
         self._pages_left: int | None = None
         self._are_pages_reserved = False
-        """Nothing can be claimed only because every page until the limit may be brought by a visit of this process."""
+        """Whether nothing can be claimed because visits of this process have reserved all pages up to the limit."""
         self._outages = context.frontier.outages
         self._responding = 0
         self._next_count = 0.0

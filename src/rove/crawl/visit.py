@@ -164,7 +164,7 @@ class Visit:
                 self._add_link(target, url)
 
     def _as_robots_names_it(self, target: Target) -> Target:
-        """Return the target as a sitemap if robots.txt names it as one, whatever the link was that brought it."""
+        """Return the target as a sitemap if robots.txt names it as one, no matter which link led to it."""
         host = self._own_sitemaps.get(target.url.text)
         return target if host is None or target.sitemap_of else target.as_sitemap_of(host)
 

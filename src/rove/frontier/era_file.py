@@ -1,4 +1,4 @@
-"""The file in which a data directory remembers its database. Written rarely, and never in the way of the crawl."""
+"""The file in which a data directory remembers its database. No error in writing it stops the crawl."""
 
 from __future__ import annotations
 

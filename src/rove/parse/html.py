@@ -96,7 +96,7 @@ class _Gathered:
     base_href: str | None = None
     robots: list[str] = field(default_factory=list)
     without_frames: list[str] = field(default_factory=list)
-    """The parts for browsers without frames."""
+    """The <noframes> elements, which have the text for browsers without frames."""
     is_cut: bool = False
     """Not all links were looked at."""
 

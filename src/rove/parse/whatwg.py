@@ -27,7 +27,7 @@ from turbohtml.clean import strip_comments_node
 __all__ = ["MAX_TAGS", "Element", "Namespace", "Tree", "decode_as", "parse"]
 
 MAX_TAGS: Final = 60_000
-"""Several times as many as long pages have."""
+"""Long pages have several times fewer tags."""
 MAX_COPIES: Final = 100_000
 """Elements that a page may make the parser copy, by a bound that counts every formatting tag for every other tag."""
 MAX_ATTRIBUTES: Final = 16
@@ -104,8 +104,8 @@ def _selector(names: str) -> str:
     return ",".join(names.split())
 
 
-# Some pages hide themselves until a script has run, but those hide <body>, which is not below itself. Text that is
-# "until-found" can be searched and read.
+# Pages that hide themselves until a script has run hide <body>, and this pattern is only applied below <body>. Text
+# that is "until-found" can be searched and read.
 _NOT_SHOWN: Final = f"{_selector(_DROPPED)},[hidden]:not([hidden=until-found])"
 _INLINE: Final = (_selector(_FREQUENT_INLINE), f":not({_selector(_BLOCKS)})")
 """Two selectors are quicker than one. Elements unknown to HTML are inline, as in browsers."""
