@@ -34,9 +34,9 @@ $(VENV)/.bench: pyproject.toml $(VENV)/.dev
 demo: $(VENV)/.runtime ## crawl a small web on this machine for half a minute
 	@$(BIN)/rove demo
 
-crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@example.org
+crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=YOUR-ADDRESS
 	@test -n "$(SEEDS)" || { echo "make crawl: say which seeds: SEEDS=seeds.txt" >&2; exit 2; }
-	@test -n "$(EMAIL)" || { echo "make crawl: say how webmasters reach you: EMAIL=you@example.org" >&2; exit 2; }
+	@test -n "$(EMAIL)" || { echo "make crawl: say how webmasters reach you: EMAIL=YOUR-ADDRESS" >&2; exit 2; }
 	@$(BIN)/rove crawl "$(SEEDS)" --email "$(EMAIL)" --data-dir "$(DATA)"
 
 docs: $(VENV)/.runtime ## generate docs/cli.md from the program

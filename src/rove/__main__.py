@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
         return 130
     except click.ClickException as error:
         hint = f" (see rove {_command(error)}--help)" if isinstance(error, click.UsageError) else ""
-        return _fail(error.format_message().rstrip(".") + hint, 2)
+        return _fail(_message(error) + hint, 2)
     except Exception as error:
         log.exception("unexpected error; this is a bug")
         has_log_file = any(isinstance(handler, logging.FileHandler) for handler in log.handlers)
@@ -87,6 +87,13 @@ def _print_error(text: str) -> None:
     with suppress(OSError, ValueError):  # the terminal may be closed
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+
+
+def _message(error: click.ClickException) -> str:
+    if not isinstance(error, click.NoSuchOption):
+        return error.format_message().rstrip(".")
+    meant = " or ".join(map(repr, sorted(error.possibilities or ())))
+    return f"there is no option {error.option_name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _command(error: click.UsageError) -> str:

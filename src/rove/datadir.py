@@ -21,6 +21,9 @@ ORPHAN_SECONDS = 60.0
 """How long a start waits for the workers of a supervisor that was killed."""
 _MAX_ATTEMPTS = 100
 """Attempts to make a directory that other starts, which fail, delete at the same moment."""
+_MAX_LOCK_ATTEMPTS = 20
+_LOCK_PAUSE = 0.01
+"""Seconds between two attempts to take a lock. Commands that look whether it is free hold it for some microseconds."""
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,13 +178,11 @@ class DataDir:
             os.close(handle)
 
     def _take(self, handle: int) -> None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _is_taken(handle, fcntl.LOCK_EX):
             raise UsageError(
                 f"{self.root} is in use by a running crawl (process {self.holder}); "
                 "look at it with 'rove status', or choose another --data-dir"
-            ) from None
+            )
         os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
 
@@ -203,7 +204,7 @@ class DataDir:
     # Instructions for this machine
 
     def instructions(self) -> Instructions:
-        """Return what the owner has told the crawl on this machine. Raise OSError if that cannot be read."""
+        """Return what the owner has told the crawl on this machine. Raise StoreError if that cannot be read."""
         return Instructions(**{str(kind): self._read_instruction(kind) for kind in InstructionKind})
 
     def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
@@ -220,16 +221,21 @@ class DataDir:
                 f"no permission to change {path}; run the command as {_owner(self.root)}, who owns the crawl"
             ) from error
         except OSError as error:
-            raise StoreError(f"{path} cannot be changed: {error.strerror}") from error
+            # A full disk must not keep the owner from stopping a crawl.
+            advice = f"; stop the crawl with: kill {self.holder}" if kind is InstructionKind.STOP else ""
+            raise StoreError(f"{path} cannot be changed: {error.strerror}{advice}") from error
 
     def _instruction(self, kind: InstructionKind) -> Path:
         return self.root / f"{kind}.json"
 
     def _read_instruction(self, kind: InstructionKind) -> Instruction | None:
+        path = self._instruction(kind)
         try:
-            return parse_instruction(self._instruction(kind).read_text(errors="replace"))
+            return parse_instruction(path.read_text(errors="replace"))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}") from error
 
     # Seeds
 
@@ -310,14 +316,26 @@ def _is_free(lock: Path, kind: int) -> bool:
     except OSError:
         return False  # it cannot be ruled out that somebody holds it
     try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return _is_taken(handle, kind)
     except OSError:
         return True  # a file system without such locks, so nobody can hold one
     finally:
         os.close(handle)
-    return True
+
+
+def _is_taken(handle: int, kind: int) -> bool:
+    """Take a lock and return whether that was possible. Only an owner keeps it from others for more than a moment."""
+    for attempt in range(1, _MAX_LOCK_ATTEMPTS + 1):
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # What blocks a shared lock is never a command that only looks.
+            if kind == fcntl.LOCK_SH or attempt == _MAX_LOCK_ATTEMPTS:
+                return False
+            time.sleep(_LOCK_PAUSE)
+        else:
+            return True
+    return False
 
 
 def _delete(paths: Iterable[Path]) -> None:

@@ -335,7 +335,7 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
         (["exclude", "=shop*.a.test"], data, "is not a domain"),
         (["exclude", "good.test", ""], data, "'' is not a domain"),
         (["exclude", "--file", bad_file], data, "line 2: 'not a domain' is not a domain"),
-        (["exclude", "--file", tmp_path / "none.txt"], data, "cannot be read"),
+        (["exclude", "--file", tmp_path / "none.txt"], data, "none.txt cannot be read: No such file or directory\n"),
         (["include", "a.test"], data, "a.test is not excluded"),
         (["include", "www.b.test"], data, "excluded by the pattern b.test"),
         (["include"], data, "Missing argument"),
@@ -353,8 +353,13 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
     assert not list(empty.iterdir()) and not (tmp_path / "nowhere").exists(), "nothing was made"
     listed = rove("exclude", "--list", "--data-dir", data).stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["b.test"], "nothing was changed"
-    again = rove("exclude", "b.test", "--data-dir", data)
+    again = rove("exclude", "b.test", "--reason", "asked", "--data-dir", data)
     assert again.returncode == 0 and "excluded already: b.test and all its subdomains\n" in again.stdout
+    assert "an exclusion that is already in force keeps its reason\n" in again.stdout
+    excluding(data, "a.test")
+    said = rove("export", "--data-dir", data)
+    assert (said.returncode, said.stdout) == (0, "")
+    assert said.stderr == "rove: 1 page left out, because of 'rove exclude'\n"
     _check_saved_without_output(data)
 
 
@@ -375,7 +380,7 @@ def _check_saved_without_output(data: Path) -> None:
             assert ("everything else is done" in said.stderr) == bool(code), said.stderr
     assert "paused by " in rove("status", "--data-dir", data).stdout
     listed = rove("exclude", "--list", "--data-dir", data).stdout.splitlines()
-    assert [line.split()[0] for line in listed] == ["b.test", "full.test", "pipe.test"]
+    assert [line.split()[0] for line in listed] == ["b.test", "a.test", "full.test", "pipe.test"]
 
 
 @pytest.mark.parametrize("scenario", scenario.names)

@@ -150,6 +150,6 @@ def test_a_file_without_seeds_is_refused_with_its_first_lines(tmp_path: Path) ->
     assert result.returncode == 2
     assert result.stderr.splitlines() == [
         f"{seeds}, line 2: 'local' is not a domain or URL: it has no dot",
-        f"{seeds}, line 3: is not UTF-8 text",
+        f"{seeds}, line 3: not UTF-8 text",
         f"rove: {seeds} holds no domain or URL to start from",
     ]

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from rove.frontier.query_times import TimesReader
+from rove.frontier.seed_source import SeedSource
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Deferred, OriginRecord, RobotsStatus
 from tests.contract.harness import BUDGET, DELAY, TICK, Harness, first_urls, page_row, url, visited
@@ -525,6 +526,21 @@ async def test_unstorable_characters_are_replaced(harness: Harness) -> None:
     assert await frontier.settle([settled]) == 1
     (saved,) = await harness.reader().requests(lease.token)
     assert saved.title == "a\ufffdb \ufffd \u00e9 \U0001f600"
+
+
+async def test_names_and_reasons_that_are_not_utf_8_are_stored(harness: Harness) -> None:
+    """Names of files and words of a command line may be in another encoding."""
+    await harness.open()
+    catalog = harness.catalog()
+    name = "m\udcfcller"
+    first, second = SeedSource(id=0, path="seeds/0", name=name), SeedSource(id=0, path="seeds/1", name=name)
+    await catalog.save("{}", first)
+    await catalog.add_seed_source(second)
+    assert [source.name for source in await catalog.seed_sources()] == 2 * ["m\ufffdller"]
+    await catalog.add_exclusions(["a.test"], who=name, reason=f"in {name}")
+    await catalog.lift_exclusions(["a.test"], who=name)
+    (exclusion,) = await catalog.exclusion_history()
+    assert (exclusion.who, exclusion.reason, exclusion.lifted_by) == ("m\ufffdller", "in m\ufffdller", "m\ufffdller")
 
 
 async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: Harness) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from rove.datadir import DataDir, Remote
 from rove.errors import DiskFull, StoreError, UsageError
+from rove.model.instructions import Instruction, InstructionKind
 
 
 @pytest.fixture
@@ -173,6 +174,36 @@ def test_checking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:
     assert data.in_use()
     os.close(handle)
     assert not data.in_use()
+
+
+def test_commands_that_look_keep_nobody_out(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lock the directory for a moment, too."""
+    with data.held(), data.worked_in():
+        data.frontier.touch()
+    for name, kind in (("lock", fcntl.LOCK_SH), ("lock.workers", fcntl.LOCK_EX)):
+        looker = os.open(data.root / name, os.O_RDONLY)
+        fcntl.flock(looker, kind)
+        with monkeypatch.context() as patch:
+            patch.setattr("time.sleep", lambda _, looker=looker: os.close(looker))  # the moment is over
+            if name == "lock":
+                with data.held():
+                    pass
+            else:
+                assert not data.in_use()
+
+
+def test_a_stop_that_cannot_be_written_names_the_process(data: DataDir) -> None:
+    with data.held():
+        data.frontier.touch()
+        (data.root / "stop.json").mkdir()
+        with pytest.raises(StoreError, match=f"Is a directory; stop the crawl with: kill {os.getpid()}"):
+            data.instruct(InstructionKind.STOP, Instruction(who="ann", at=0.0))
+
+
+def test_an_instruction_that_cannot_be_read_is_an_error(data: DataDir) -> None:
+    (data.root / "stop.json").mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"stop\.json cannot be read: Is a directory"):
+        data.instructions()
 
 
 def test_seeds_are_copied_unchanged_to_one_file_each(data: DataDir) -> None:

@@ -85,7 +85,7 @@ def _of_robots() -> list[Animal]:
     return [
         _robots(
             "huge-robots",
-            "a robots.txt of 5 MB, rule upon rule",
+            "a robots.txt of 5 MB, full of rules",
             says(whole(rules + b"Disallow: /*a*b*c*d*e$\n" * 200_000, type=plain)),
             DONE,
         ),
@@ -96,17 +96,17 @@ def _of_robots() -> list[Animal]:
             DONE,
         ),
         _robots("looping-robots", "a robots.txt that redirects to itself", loop, DONE),
-        _robots("html-robots", "a robots.txt that is a page", says(whole(PLAIN)), DONE),
+        _robots("html-robots", "an HTML page as robots.txt", says(whole(PLAIN)), DONE),
         _robots(
             "dripping-robots",
-            "a robots.txt that comes a byte a second",
+            "a robots.txt that arrives one byte per second",
             dripping(head("200 OK", "Content-Length: 1000", type=plain), b"User-agent: *\n"),
             waiting("timeout-*"),
             waiting("too-slow"),
         ),
         _robots(
             "failing-robots",
-            "a robots.txt that is a 500",
+            "status 500 for robots.txt",
             says(head("500 Oops")),
             waiting("status-500"),
         ),
@@ -135,7 +135,7 @@ def _of_sitemaps() -> Animal:
     lines = "".join(f"Sitemap: {at(name, path)}\n" for path in maps)
     return Animal(
         name=name,
-        what="an XML bomb and a packed bomb as sitemaps",
+        what="an XML bomb and a compressed bomb as sitemaps",
         answer=answer,
         expects={
             at(name): (DONE,),
@@ -162,8 +162,8 @@ def animals() -> list[Animal]:
         _page("huge-title", "a title of 4 MB", b"<title>" + b"long " * 800_000 + b"</title><p>x"),
         _page("many-links", "100,000 links", many_links),
         _page("long-links", "links of 100 KB each", linking("long links", long_links)),
-        _page("nested-divs", "100,000 divs in each other", b"<div>" * 100_000 + b"deep"),
-        _page("nested-tables", "tables in tables", b"<table><tr><td>" * 20_000 + b"deep"),
+        _page("nested-divs", "100,000 nested divs", b"<div>" * 100_000 + b"deep"),
+        _page("nested-tables", "nested tables", b"<table><tr><td>" * 20_000 + b"deep"),
         _page(
             "many-attributes",
             "50,000 attributes of one tag",
@@ -174,20 +174,20 @@ def animals() -> list[Animal]:
         _page("odd-formatting", "formatting tags that are never closed", b"<b><i><p>" * 10_000),
         _page(
             "says-utf-16",
-            "says UTF-16, sends UTF-8",
+            "declares UTF-16, sends UTF-8",
             words.encode(),
             type="text/html; charset=utf-16",
         ),
         _page(
             "says-utf-8",
-            "says UTF-8, sends UTF-16",
+            "declares UTF-8, sends UTF-16",
             words.encode("utf-16"),
             type="text/html; charset=utf-8",
         ),
-        _page("says-utf-7", "says UTF-7", b"<p>+ADw-script+AD4-", type="text/html; charset=utf-7"),
+        _page("says-utf-7", "declares UTF-7", b"<p>+ADw-script+AD4-", type="text/html; charset=utf-7"),
         _page(
             "says-nonsense",
-            "says a charset that does not exist",
+            "declares a charset that does not exist",
             words.encode(),
             type="text/html; charset=\xffx",
         ),

@@ -139,7 +139,7 @@ def animals() -> list[Animal]:
             TIMEOUT,
             failed("too-slow"),
         ),
-        single("mute", "reads a request and says nothing", _hold, TIMEOUT),
+        single("mute", "reads the request and never answers", _hold, TIMEOUT),
         single(
             "reset-in-head",
             "resets the connection within the head",
@@ -181,14 +181,14 @@ def animals() -> list[Animal]:
         ),
         single(
             "talkative",
-            "answers more than was asked after its robots.txt",
+            "sends more bytes than the robots.txt has",
             says(whole(TEXT)),
             DONE,
             robots=staying(MISSING % 0 + head("410 Gone", "Content-Length: 0")),
         ),
         single(
             "unfinished-refusal",
-            "has no robots.txt, and never ends saying so",
+            "answers 404 for robots.txt, and its body never ends",
             says(whole(TEXT)),
             DONE,
             robots=staying(MISSING % 1_000 + b"not"),

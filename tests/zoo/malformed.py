@@ -36,18 +36,18 @@ def animals() -> list[Animal]:
     both = head("200 OK", "Transfer-Encoding: chunked", "Content-Length: 5") + chunked
     kind = b"Content-Type: text/html\r\n"
     return [
-        _raw("bad-status-line", "a status line that is none", b"ICY 2OO\r\n\r\n" + BODY, BROKEN),
+        _raw("bad-status-line", "an invalid status line", b"ICY 2OO\r\n\r\n" + BODY, BROKEN),
         _raw("http-0-9", "a body without a head (HTTP/0.9)", BODY, BROKEN),
         _raw("status-999", "a status of 999", head("999 Go Away"), failed("status 999")),
         _raw(
             "status-of-words",
-            "a status that is no number",
+            "a status that is not a number",
             b"HTTP/1.1 fine\r\n" + kind + b"\r\n",
             BROKEN,
         ),
         _raw(
             "body-after-204",
-            "204, and a body all the same",
+            "204 with a body",
             head("204 No Content", f"Content-Length: {len(BODY)}") + BODY,
             failed("status 204"),
         ),
@@ -66,7 +66,7 @@ def animals() -> list[Animal]:
         _raw("chunked-and-length", "chunked and a Content-Length at once", both, DONE),
         _raw(
             "bad-chunk",
-            "a chunk whose size is no number",
+            "a chunk whose size is not a number",
             head("200 OK", "Transfer-Encoding: chunked") + b"zz\r\n" + BODY,
             BROKEN,
         ),
@@ -101,11 +101,11 @@ def animals() -> list[Animal]:
             DONE,
         ),
         _coded("gzip-that-is-none", "gzip that is not gzip", "gzip", BODY, UNREADABLE),
-        _coded("gzip-cut-short", "gzip that ends too early", "gzip", packed[:-20], UNREADABLE),
-        _coded("unknown-coding", "a coding that nobody knows", "rot13", BODY, UNREADABLE),
+        _coded("gzip-cut-short", "truncated gzip", "gzip", packed[:-20], UNREADABLE),
+        _coded("unknown-coding", "an unknown coding", "rot13", BODY, UNREADABLE),
         _coded(
             "stacked-codings",
-            "three codings, one over the other",
+            "three nested codings",
             "gzip, br, gzip",
             gzip.compress(brotli.compress(packed)),
             DONE,

@@ -88,7 +88,7 @@ def animals() -> list[Animal]:
         ),
         single(
             "self-signed",
-            "a certificate that nobody vouches for",
+            "a self-signed certificate",
             answer,
             doubted,
             scheme="https",
@@ -104,7 +104,7 @@ def animals() -> list[Animal]:
         ),
         single(
             "tls-1-0",
-            "speaks TLS 1.0 alone",
+            "speaks only TLS 1.0",
             answer,
             doubted,
             waiting("tls"),

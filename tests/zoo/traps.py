@@ -100,7 +100,7 @@ def animals(pages: int) -> list[Animal]:
     slow: dict[str, Fates] = {at("slow", path): (DONE,) for path in ("/", "/second")}
     few = pages + 8
     return [
-        _trap("calendar", "a calendar without an end", _calendar, most=few),
+        _trap("calendar", "an endless calendar", _calendar, most=few),
         _trap("sessions", "a new session id in every link", _sessions(), most=few),
         _trap("deeper", "paths that go ever deeper", _deeper, most=few),
         _trap(
@@ -110,7 +110,7 @@ def animals(pages: int) -> list[Animal]:
             most=2 * pages + 8,
             hosts=("*.many-names.test",),
         ),
-        _trap("same-text", "new URLs without an end, the same text", _always_the_same(), most=few),
+        _trap("same-text", "endless new URLs with the same text", _always_the_same(), most=few),
         Animal(
             name="slow",
             what="takes its time for each page",
@@ -126,7 +126,7 @@ def animals(pages: int) -> list[Animal]:
         ),
         single(
             "bot-wall",
-            "a bot wall that says so in its head",
+            "a bot wall that its headers announce",
             says(head("403 Forbidden", "cf-mitigated: challenge", "Content-Length: 0")),
             failed("challenged"),
         ),
@@ -142,7 +142,7 @@ def animals(pages: int) -> list[Animal]:
             says(whole(b"<div id=root></div><script src=app.js></script>")),
             DONE,
         ),
-        single("busy-at-first", "429 twice, then well again", _busy_at_first(), DONE),
+        single("busy-at-first", "429 twice, then pages", _busy_at_first(), DONE),
         single(
             "down",
             "503 for ever",

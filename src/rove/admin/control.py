@@ -141,7 +141,7 @@ async def machines_given(
     """
     data = DataDir(data_dir)
     if url is None and not data.holds_crawl and not data.in_use():
-        raise UsageError(f"{data.root} holds no crawl; use --data-dir, or --frontier for a crawl in PostgreSQL")
+        raise UsageError(f"{data.root} holds no crawl; give another --data-dir, or --frontier for one in PostgreSQL")
     remote = remote_named(url, crawl_name) if url is not None else data.remote() if all_machines else None
     if remote is None:  # with --all-machines too: a crawl on SQLite has one machine
         yield ThisMachine(data)

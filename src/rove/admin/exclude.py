@@ -15,6 +15,7 @@ from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.frontier.backends import opened_backend, remote_to_read
 from rove.frontier.records import Exclusion
+from rove.frontier.sanitize import storable
 from rove.policy.exclusions import Exclusions
 
 SPREAD_SECONDS = 2 * POLL_SECONDS
@@ -80,7 +81,7 @@ def current_user() -> str:
         name = getpass.getuser()
     except (KeyError, OSError):
         name = str(os.getuid())
-    return f"{name}@{socket.gethostname()}"
+    return storable(f"{name}@{socket.gethostname()}")
 
 
 def _not_excluded(pattern: str, known: Exclusions) -> str:

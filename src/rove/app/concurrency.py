@@ -43,9 +43,12 @@ def bounds_per_process(
     in_files = MOST if open_files is None else fetches_with(open_files)
     if settings.concurrency == AUTO:
         bounds = _automatic(processes, in_memory=in_memory, in_files=in_files)
-        if in_files < min(MOST, in_memory):
+        if in_files < START:  # otherwise the panel says so if it ever matters
             at_once = counted(in_files, "fetch", "fetches")
-            say(f"a process may open only {counted(open_files or 0, 'file')} here: at most {at_once} at once in each")
+            say(
+                f"a process may open only {counted(open_files or 0, 'file')} here (ulimit -Hn), "
+                f"so each has at most {at_once} in flight"
+            )
         return [bounds] * processes
     fetches = settings.concurrency
     if open_files is not None and fetches > processes * in_files:

@@ -141,7 +141,7 @@ class Control:
     def _read_file(self) -> Instructions | None:
         try:
             return self._data.instructions()
-        except OSError as error:
+        except RoveError as error:
             log.warning("could not check for a stop or a pause: %s", error)
             return None
 

@@ -1,4 +1,4 @@
-"""How a worker process died, in words."""
+"""Describes how a worker process died."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class LiveArea(RenderHook):
 
 
 class _Erased:
-    """Erases lines of these widths, and the row below them, in which the cursor is."""
+    """Erases lines of these widths, and the row of the cursor below them."""
 
     def __init__(self, widths: list[int]) -> None:
         self._widths = widths

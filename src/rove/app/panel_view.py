@@ -31,12 +31,12 @@ class View:
     next_visit: float | None = None
     """Seconds until the next visit is due, if no domain can be visited before."""
     is_whole_crawl: bool = False
-    """This run is all there is of the crawl: no earlier run and no other machine."""
+    """Whether this run is the whole crawl: there was no earlier run, and there is no other machine."""
     is_stopping: bool = False
 
     @property
     def state(self) -> str:
-        """What the crawl is doing, in words."""
+        """The phrase that says what the crawl is doing."""
         counters, domains = self.counters, self.counts.domains
         if self.is_stopping:
             in_flight = counters.in_flight
@@ -53,7 +53,7 @@ class View:
 
     @property
     def speed(self) -> str:
-        """How much of what politeness allows is used, in words. Only a share of 1 is shown as 100 %."""
+        """The phrase for the share of what politeness allows. Only a share of 1 is shown as 100 %."""
         if self.share is None:
             return "no domain has anything to fetch"
         percent = 100 if self.share == 1.0 else min(99, round(100 * self.share))
@@ -61,7 +61,7 @@ class View:
 
     @property
     def at_once(self) -> str:
-        """How many fetches may be in flight, and why not more, in words; '' if nothing crawls."""
+        """The phrase for how many fetches may be in flight, and why not more; '' if nothing crawls."""
         counters = self.counters
         if not counters.at_once:
             return ""
@@ -69,7 +69,7 @@ class View:
 
     @property
     def could_be_visited(self) -> str:
-        """What could be visited more often, in words; '' if nothing."""
+        """The phrase for what could be visited more often; '' if nothing could."""
         ready = self.counts.domains["ready"]
         return f"{counted(ready, 'domain')} could be visited now" if ready else ""
 

@@ -208,5 +208,7 @@ def read_exclusions(path: Path | None) -> list[str]:
     try:
         with path.open(encoding="utf-8-sig") as lines:
             return parse_exclusions(lines, str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the exclusion file {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"the exclusion file {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the exclusion file {path} is not UTF-8 text") from error

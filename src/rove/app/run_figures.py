@@ -24,7 +24,7 @@ def has_had_company(participants: Sequence[Participant], seconds: float) -> bool
 
 
 async def is_whole_crawl(context: RunContext) -> bool:
-    """Whether a run is all there is of the crawl: no earlier run and no other machine."""
+    """Whether a run is the whole crawl: there was no earlier run, and there is no other machine."""
     if not context.is_first_run or context.remote is None:
         return context.is_first_run
     try:
@@ -37,7 +37,7 @@ async def is_whole_crawl(context: RunContext) -> bool:
 def stored_figures(reported: Counters, *, before: Counts, after: Counts) -> Counters:
     """Return what the processes of a run reported, with the pages, bytes and requests that the frontier has counted.
 
-    `before` and `after` are the counts at the begin and at the end of the run, which no other machine took part in.
+    `before` and `after` are the counts at the beginning and at the end of the run. No other machine took part in it.
     """
     requests = counters_of(after.request_counts) - counters_of(before.request_counts)
     return msgspec.structs.replace(

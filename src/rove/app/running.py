@@ -1,4 +1,4 @@
-"""Puts the runner of a crawl together: this process or several worker processes, and trials of suspects beside them."""
+"""Assembles the runner of a crawl: this process or several worker processes, and the trials of suspects."""
 
 from __future__ import annotations
 

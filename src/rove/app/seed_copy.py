@@ -47,6 +47,8 @@ class SeedInput:
         path = Path(self.given)
         if self.given == STANDARD_INPUT or path.is_file():
             return
+        if path.is_dir():
+            raise UsageError(f"the seed file {self.given} is a directory; give a file with a domain or URL per line")
         if path.exists():
             raise UsageError(
                 f"the seed file {self.given} is not a regular file; to read seeds from a pipe, use '{from_pipe}'"

@@ -23,6 +23,9 @@ PIECE = 1 << 18
 _GZIP = b"\x1f\x8b"
 _GZIP_WBITS = 31
 _ZIP = b"PK\x03\x04"
+_TAR = b"ustar"
+_TAR_OFFSET = 257
+"""Where the header of the first file in a tar archive names the format."""
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it begins with
     codecs.BOM_UTF32_BE: "utf-32-be",
@@ -42,7 +45,7 @@ _COMMENT = re.compile(r"(?:^|\s)#.*")
 def plain_lines(source: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the lines of a seed file in pieces; `name` is what messages call the file."""
     # A generator, so that nothing is read before the caller is ready: a pipe may make it wait.
-    yield from _seed_columns(_with_line_feeds(_decoded(_uncompressed(source, name))))
+    yield from _seed_columns(_with_line_feeds(_decoded(_no_archive(_uncompressed(source, name), name))))
 
 
 def without_comment(line: str) -> str:
@@ -62,6 +65,18 @@ def _uncompressed(source: BinaryIO, name: str) -> Iterator[bytes]:
     if first.startswith(_ZIP):
         return _unzipped(source, name)
     return chain([first], _pieces(source))
+
+
+def _no_archive(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Refuse a tar archive, compressed or not: between its files are headers, which would spoil lines."""
+    start = b""
+    for piece in pieces:
+        start += piece
+        if len(start) >= _TAR_OFFSET + len(_TAR):
+            break
+    if start.startswith(_TAR, _TAR_OFFSET):
+        raise UsageError(f"{name} is a tar archive; unpack it and give the seed file in it")
+    return chain([start], pieces)
 
 
 def _gunzipped(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:

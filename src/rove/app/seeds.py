@@ -60,10 +60,10 @@ class BatchSizes:
 
 
 class BadLine(enum.Enum):
-    """Why a line cannot be read at all, as the end of a sentence."""
+    """Why a line cannot be read at all."""
 
-    NOT_TEXT = "is not UTF-8 text"
-    TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes"
+    NOT_TEXT = "not UTF-8 text"
+    TOO_LONG = f"longer than {LONGEST_LINE:,} bytes"
 
 
 Line = tuple[int, str | BadLine]

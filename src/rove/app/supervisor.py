@@ -27,7 +27,7 @@ class Timing:
     """How long a supervisor waits, in seconds."""
 
     first_pause: float = 1.0
-    """Before a worker that died is restarted; the pause doubles with every further death without a suspect."""
+    """The first pause before a worker that died is restarted. It doubles with each further death without a suspect."""
     longest_pause: float = 60.0
     steady: float = 300.0
     """A worker that lived this long gets the first pause again."""
@@ -37,7 +37,7 @@ class Timing:
     """Between two updates of the progress."""
 
     def pause_after(self, last: float, *, lived: float, has_suspect: bool) -> float:
-        """Return the pause before a worker is restarted that lived this long; `last` is the one before, or 0.
+        """Return the pause before restarting a worker that lived this long; `last` is the previous pause, or 0.
 
         A suspect explains the death, and the next worker will not read it.
         """

@@ -32,7 +32,7 @@ def suspicion_text(suspicion: Suspicion) -> str:
     'a process died while it read http://a.test/; rove tries that URL again in a process of its own'
     """
     if suspicion.has_failed:
-        return f"gave up {suspicion.url}: {suspicion.deaths} processes that read nothing else died while they read it"
+        return f"gave up {suspicion.url}: it killed {suspicion.deaths} processes that had nothing else to read"
     if suspicion.deaths:
         return f"a process that read nothing but {suspicion.url} died; rove tries that URL once more"
     return f"a process died while it read {suspicion.url}; rove tries that URL again in a process of its own"

@@ -1,7 +1,7 @@
 """Tries suspects beside a crawl: URLs that a process was reading when it died.
 
 A worker process tries them one at a time and does nothing else, so that its death points to one URL. This process is
-its parent. A death counts as evidence only if the parent has outlived it, so killing everything convicts nobody.
+its parent. A death counts as evidence only if the parent has outlived it, so killing all processes is no evidence.
 """
 
 from __future__ import annotations

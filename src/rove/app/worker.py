@@ -56,7 +56,7 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     run: int
     number: int
-    """Which of this machine's workers this is, from 1; 0 for trials."""
+    """The number of the worker on this machine, from 1; 0 for trials."""
     bounds: Bounds
     processes: int
     """How many workers this machine has."""

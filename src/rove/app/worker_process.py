@@ -164,7 +164,7 @@ async def _stop_when_set(stopping: asyncio.Event, process: asyncio.subprocess.Pr
 
 
 def _opened_for_errors(log_file: Path) -> BinaryIO:
-    """Open the file that takes a worker's standard error; nothing takes it where the log cannot be opened."""
+    """Open the file that takes a worker's standard error: its log, or /dev/null if that cannot be opened."""
     try:
         return log_file.open("ab", buffering=0)
     except OSError as error:

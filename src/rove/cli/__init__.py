@@ -52,9 +52,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _MODULES and not args[0].startswith("-"):
-            close = get_close_matches(args[0], _MODULES, n=1)
-            hint = f"; did you mean 'rove {close[0]}'?" if close else ""
-            raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx)
+            raise click.UsageError(f"there is no command {args[0]!r}{_hint(args[0])}", ctx)
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -75,6 +73,16 @@ class _Commands(click.Group):
                 formatter.write(f"{title:{title_width}}  {name:{name_width}}  {command.get_short_help_str(80)}\n")
                 title = ""
         formatter.write("Start with 'rove demo'. 'rove COMMAND --help' shows the options of a command.\n")
+
+
+def _hint(word: str) -> str:
+    """Return advice for somebody who wrote something else in place of a command; '' if there is none."""
+    if word == "help":
+        return "; add --help to a command instead"
+    if "." in word or "/" in word:
+        return "; a crawl starts with 'rove crawl SEEDS --email ADDRESS'"
+    close = get_close_matches(word, _MODULES, n=1)
+    return f"; did you mean 'rove {close[0]}'?" if close else ""
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -107,9 +107,8 @@ async def pause(patience: float, **which: Any) -> None:
         else:
             obeyed = await control.pause(machines, patience=patience)
             if obeyed.late:
-                raise RoveError(
-                    f"not paused after {patience:g} s: {', '.join(obeyed.late)}; they pause when they can read this"
-                )
+                late = ", ".join(obeyed.late)
+                raise RoveError(f"not paused after {patience:g} s: {late}; they pause when they read the instruction")
             if obeyed.was_running:
                 print_line(f"paused: no new visit starts; {counted(obeyed.in_flight, 'visit')} in flight may finish")
             else:

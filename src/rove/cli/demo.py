@@ -70,10 +70,9 @@ def introduction(hosts: int) -> str:
 @contextmanager
 def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptions]:
     """Serve the small web, and yield the options of a crawl of it."""
-    names = SmallWeb(seed=SEED, hosts=hosts).seeds()
     with tempfile.TemporaryDirectory(prefix="rove-demo-") as folder, _served(hosts) as address:
         seeds = Path(folder) / "seeds.txt"
-        seeds.write_text("".join(f"http://{name}/\n" for name in names))
+        seeds.write_text(SmallWeb(seed=SEED, hosts=hosts).seed_file())
         yield CrawlOptions(
             data_dir=data,
             seeds=str(seeds),

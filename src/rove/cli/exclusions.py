@@ -66,6 +66,8 @@ def exclude(
         print_line(f"{'excluded' if pattern in new else 'excluded already'}: {coverage_text(pattern, text)}")
     if len(given) > SHOWN:
         print_line(f"and {counted(len(given) - SHOWN, 'other pattern')}")
+    if reason and len(new) < len(given):
+        print_line("an exclusion that is already in force keeps its reason")
     print_line(f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue")
     if done.is_running:
         print_line("the running crawl obeys from now on")
@@ -111,10 +113,13 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
     if not (done.records or done.titles or done.requests):
         print_line(f"nothing to delete: {data_dir} has no request to {covered}")
         return
-    print_line(
-        f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
-        f"{counted(done.remaining, 'other')} kept, {size_text(done.bytes_freed)} freed"
-    )
+    if not done.records:
+        print_line(f"no page of {pattern} is stored in {data_dir}")
+    else:
+        print_line(
+            f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
+            f"{counted(done.remaining, 'other')} kept, {size_text(done.bytes_freed)} freed"
+        )
     print_line(f"{counted(done.titles, 'title')} removed from the ledger")
     print_line(
         f"kept in the ledger: {counted(done.requests, 'request')} to {covered}: URL, time, address, status and "

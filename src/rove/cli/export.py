@@ -71,9 +71,11 @@ async def export(
             written, unreadable = await _write(chosen, file)
         if output is not None:
             print_line(f"{output}: {counted(written, 'page')}")
-        if not (written or unreadable or chosen.elsewhere):
+        if not (written or unreadable or chosen.elsewhere or chosen.excluded):
             what = "page" if everything else "stored page"
             print_note(f"rove: {await query.nothing_found(archive.reader, form, what)}")
+    if chosen.excluded:
+        print_note(f"rove: {counted(chosen.excluded, 'page')} left out, because of 'rove exclude'")
     for node, count in chosen.elsewhere.items():
         verb = "is" if count == 1 else "are"
         print_note(f"rove: {counted(count, 'page')} {verb} not here but at {node}")

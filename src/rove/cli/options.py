@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -76,8 +77,22 @@ class Command(click.Command):
         return groups
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with printing():  # --help
-            return super().parse_args(ctx, args)
+        ctx.allow_extra_args = True  # they are refused here, with advice
+        try:
+            with printing():  # --help
+                rest = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+        if rest and not ctx.resilient_parsing:
+            self._refuse(rest[0], ctx)
+        return rest
+
+    def _refuse(self, argument: str, ctx: click.Context) -> NoReturn:
+        has_data_dir = any("--data-dir" in option.opts for option in self.get_params(ctx))
+        is_directory = has_data_dir and Path(argument).is_dir()
+        hint = f"; to name the data directory, use --data-dir {shlex.quote(argument)}" if is_directory else ""
+        raise click.UsageError(f"'{ctx.command_path}' does not take the argument {argument!r}{hint}", ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, options in self.grouped_options(ctx).items():

@@ -37,7 +37,7 @@ FOLLOW_SHARE = 5
 @click.command(cls=Command, short_help="List pages.")
 @crawl_to_read
 @domain_option
-@option("--status", type=int, metavar="N", help="Only responses with this HTTP status.")
+@option("--status", **whole_number(0, 999), help="Only responses with this HTTP status.")
 @option("--error", metavar="KIND", help="Only requests with this error, such as dns or status-404; any: all of them.")
 @option("--mark", metavar="MARK", help="Only responses with this mark, such as body-cut.")
 @since_option

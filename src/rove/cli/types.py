@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +70,12 @@ class Number(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number."""
         try:
-            return super().convert(value, param, ctx)
+            number = super().convert(value, param, ctx)
         except click.BadParameter:
+            number = math.nan
+        if not math.isfinite(number):
             self.fail(f"{value!r} is not a number{_range_text(self)}", param, ctx)
+        return number
 
 
 def _range_text(range: click.IntRange | click.FloatRange) -> str:

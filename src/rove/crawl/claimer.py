@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 
 from rove.crawl.claims import Claims
 from rove.crawl.context import CrawlContext
@@ -31,9 +32,9 @@ LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
 COUNT_RESPONDING_SECONDS = 1.0
 LAST_PAGES = 1_000
-"""Only if fewer pages are left may slow visits of several processes reserve them all."""
+"""With fewer pages left, the slow visits of several processes may have reserved all of them."""
 FREE_PAGE_SECONDS = 1.0
-"""How often a slow visit may be cancelled because it reserves one of the last pages. It takes that long to settle."""
+"""A slow visit that reserves one of the last pages is cancelled at most this often: a cancelled one must settle."""
 WAIT_FOR_SILENT = 0.1
 """How often to look for domains that respond while only those may be claimed."""
 
@@ -76,7 +77,7 @@ class Claimer:
         self._holds_back = False
         self._pages_left: int | None = None
         self._are_pages_reserved = False
-        """Nothing can be claimed only because every page until the limit may be brought by a visit of this process."""
+        """Whether nothing can be claimed because visits of this process have reserved all pages up to the limit."""
         self._outages = context.frontier.outages
         self._responding = 0
         self._next_count = 0.0
@@ -293,7 +294,13 @@ class Claimer:
         if self._is_paused:  # since the claim began
             self.give_back_queue()
         self._on_queued()
+        self._look_ahead(len(leases))
         return len(leases)
+
+    def _look_ahead(self, count: int) -> None:
+        """Let the names of the last leases in the queue be looked up while they wait for a slot."""
+        for held in islice(reversed(self._queue), count):
+            self._context.fetcher.look_ahead(next(iter(held.origins)))
 
     def _log_claim(self, wanted: int, leases: Sequence[Lease], seconds: float) -> None:
         process = self._frontier.process

@@ -6,8 +6,8 @@ average and up to 50 ms when it waited for the disk). A file is deleted once all
 enters the requests of a dead process into the ledger (`lost_visits`). So the ledger knows every request ever made, and
 each domain is left alone for as long as its responses require.
 
-Two more lines say when a process begins and ends to read what a pending URL brought: to decode it, to parse it, or to
-hand it to code of the user. If the process dies in between, this URL is a suspect.
+Two more lines say when a process begins and ends to read the response to a pending URL, which means to decode and to
+parse it. If the process dies in between, this URL is a suspect.
 
 The files are not synced to disk, so a power cut may lose the last seconds.
 """
@@ -49,12 +49,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="r
 
 
 class ReadingBegan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reading"):
-    """A line that says that a visit begins to read what a pending URL brought."""
+    """A line that says that a visit begins to read the response to a pending URL."""
 
     visit: int
     fingerprint: int
     deaths: int | None = None
-    """If the URL is a suspect and tried alone: the deaths that are evidence against it so far."""
+    """The deaths that are evidence against the URL so far, if it is a suspect that is tried alone."""
 
 
 class ReadingEnded(msgspec.Struct, frozen=True, kw_only=True, tag="read"):
@@ -151,7 +151,7 @@ class InflightLog:
 
 
 class Reading:
-    """Notes in the log that a visit reads what a pending URL brought. A context manager that may be used repeatedly."""
+    """Notes in the log that a visit reads the response to a pending URL. A context manager for repeated use."""
 
     __slots__ = ("_ended", "_log", "_url", "_visit")
 

@@ -16,7 +16,7 @@ from rove.resources.ttl_cache import TtlCache
 MAX_PER_PAGE = 1_000
 MAX_PER_DAY = 50_000
 MEMORY_DOMAINS = 50_000
-"""Domains remembered that have brought new domains within a day."""
+"""How many domains that have brought new ones within a day are remembered."""
 
 
 class NewDomainLimits:

@@ -12,8 +12,8 @@ counts only if a name server answers a later lookup: sites whose addresses are c
 
 While the connection counts as lost, the claimer only probes: it visits a few domains now and then, and requests their
 robots.txt even if it is known, because some sites answer for nothing else. The first response of any site ends the
-outage. A site that did so in its last visit too is no witness. Each process judges by its own visits, because another
-machine may well be online.
+outage. A site whose last visit had a response and then none is no witness. Each process judges by its own visits,
+because another machine may well be online.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MARGIN_SECONDS = 1.0
 MAX_WITNESSES = 1_000
 """Domains remembered that responded before and fail now."""
 MAX_HALF_SILENT = 10_000
-"""Domains remembered whose last visit brought a response and then none."""
+"""How many domains are remembered whose last visit had a response and then none."""
 PROBE_CANDIDATES = 20
 """A probe visits some of this many domains."""
 
@@ -75,7 +75,7 @@ class OutageWatch:
         """Domains that had responded to their last visit, and now failed."""
         self._strangers: set[int] = set()
         self._half_silent: dict[int, None] = {}
-        """Domains whose last visit brought a response and then none, oldest first."""
+        """Domains whose last visit had a response and then none, oldest first."""
         self.is_offline = False
         self._back_since = -math.inf
         """When a site responded again after the last outage."""
@@ -199,7 +199,7 @@ class OutageWatch:
             self._back_since = progress.last_answer
             self._on_news(f"Sites answer again after {seconds_text(self._silent_for())}; the crawl goes on.")
         later = [record for record in self._held if not self._is_disproved(record)]
-        # If so many failed at once, the connection was lost for a moment.
+        # If this many failed at once, the connection was lost for a moment.
         if len(self._witnesses) >= self._rules.witnesses:
             self._context.fetcher.forget_failures()
             self._disregard(earlier)

@@ -3,7 +3,7 @@
 The memory limit applies to the resident set (RSS). Bodies and pages may use the part that everything else leaves. This
 part is measured once a second, because caches grow and the allocator holds on to freed memory; resources/memory.py
 divides it among the visits. The crawl pauses while there is too little free disk space. When no more files can be
-opened, fewer visits run at once for a while. How many do is up to crawl/steering.py.
+opened, fewer visits run at once for a while. crawl/steering.py decides how many.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Pressure:
         measure_memory: Callable[[], int | None] = resident_bytes,
         measure_machine: Callable[[], int | None] = available_bytes,
     ) -> None:
-        """`bounds`: this process's share of the visits in flight; `directory`: on the disk that fills up.
+        """`bounds` limit the visits in flight of this process; `directory` is on the disk whose free space is watched.
 
         `processes` share the machine's memory. `lag_seconds` returns the lag of the event loop so far,
         `longest_lag` its longest stop.

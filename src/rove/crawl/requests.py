@@ -45,10 +45,10 @@ class Requester:
         self._record = record
         self._connection = VisitConnection()
         self.reading: AbstractContextManager[None] = NOTHING
-        """Enter it while the process reads what a request brought."""
+        """Enter it while the process reads a response."""
 
     def turn_to(self, url: PendingUrl) -> None:
-        """Make the next requests for this URL of the lease. If the process dies while it reads them, it is suspect."""
+        """Make the next requests on behalf of this URL: the suspect, if the process dies while it reads a response."""
         self.reading = Reading(self._context.inflight_log, self._record.lease.token, url)
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ class Shutdown:
 
 
 def grace_for(in_flight: int, seconds: float) -> float:
-    """Return how long visits may go on after the shutdown has begun: the more there are, the longer their end takes.
+    """Return how long visits may go on after a shutdown has begun. Many get less time, because they take longer to end.
 
     >>> grace_for(100, 5.0), grace_for(5_000, 5.0), grace_for(20_000, 5.0)
     (4.97, 3.5, 1.25)

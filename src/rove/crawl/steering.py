@@ -1,4 +1,4 @@
-"""Measures what policy/concurrency.py decides from, and applies its decisions to the throttle."""
+"""Measures the figures for policy/concurrency.py, and applies its decisions to the throttle."""
 
 from __future__ import annotations
 

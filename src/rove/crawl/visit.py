@@ -164,7 +164,7 @@ class Visit:
                 self._add_link(target, url)
 
     def _as_robots_names_it(self, target: Target) -> Target:
-        """Return the target as a sitemap if robots.txt names it as one, whatever the link was that brought it."""
+        """Return the target as a sitemap if robots.txt names it as one, no matter which link led to it."""
         host = self._own_sitemaps.get(target.url.text)
         return target if host is None or target.sitemap_of else target.as_sitemap_of(host)
 
@@ -208,6 +208,7 @@ class Visit:
     def _read_page(self, target: Target, fetched: Fetched) -> None:
         """Take the title, the text and the links from a page."""
         document = self._parse(target, fetched)
+        self._record.answers.reading_seconds += document.reading_seconds
         if Mark.CHALLENGED in document.marks:
             self._give_up_at_wall(target)
             return

@@ -138,7 +138,7 @@ class VisitRecord:
             self.requests[-1] = self.requests[-1].replace(robots=robots_name(origin.body))
 
     def note_not_kept(self, names: Collection[str]) -> None:
-        """Mark the requests that brought a robots.txt whose text the frontier did not keep."""
+        """Mark the requests for a robots.txt whose text the frontier did not keep."""
         self.requests = [
             row.replace(marks=tuple(dict.fromkeys((*row.marks, Mark.ROBOTS_NOT_KEPT)))) if row.robots in names else row
             for row in self.requests
@@ -157,7 +157,7 @@ class VisitRecord:
         self.requests[-1] = self.requests[-1].replace(error=kind)
 
     def lose_unfinished(self) -> None:
-        """Record of a visit that broke off that requests without an effect on their URL do not count.
+        """Record that a visit broke off, so that requests without an effect on their URL do not count.
 
         Their URLs stay pending and will be requested again.
         """

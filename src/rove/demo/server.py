@@ -2,10 +2,10 @@
 
 All hosts share one port of loopback; the Host header tells them apart.
 
-    python -m rove.demo.server --hosts 1000 --profile full --log requests.log
+    python -m rove.demo.server --hosts 1000 --profile full --seeds seeds.txt --log requests.log
 
-prints `listening on 127.0.0.1:PORT` and serves until SIGTERM, SIGINT or, with --stop-at-eof, the end of standard input,
-so that it does not outlive the process that started it.
+writes the names of the hosts into seeds.txt, prints `listening on 127.0.0.1:PORT` and serves until SIGTERM, SIGINT or,
+with --stop-at-eof, the end of standard input, so that it does not outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -265,6 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options().parse_args(arguments)
     try:
         web = SmallWeb(options.seed, options.hosts, adjusted(PROFILES[options.profile], options.set))
+        _write_seeds(web, options.seeds)
         listener = bound_socket(options.port)
     except RoveError as error:
         print(error, file=sys.stderr)
@@ -275,6 +276,15 @@ def main(arguments: list[str] | None = None) -> int:
     stop_at_eof = sys.stdin.fileno() if options.stop_at_eof else None
     uvloop.run(serve(SmallWebServer(web, log=options.log), listener, stop_at_eof=stop_at_eof))
     return 0
+
+
+def _write_seeds(web: SmallWeb, path: Path | None) -> None:
+    if path is None:
+        return
+    try:
+        path.write_text(web.seed_file())
+    except OSError as error:
+        raise RoveError(f"could not write {path}: {error.strerror}") from error
 
 
 def _options() -> argparse.ArgumentParser:
@@ -290,6 +300,7 @@ def _options() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="change a setting of the profile: crawl_delay=1, pages_per_host=3,12, entries.slow=0",
     )
+    parser.add_argument("--seeds", type=Path, help="write all hosts to this file, as the seeds of a crawl")
     parser.add_argument("--log", type=Path, help="append a line per request to this file")
     parser.add_argument("--stop-at-eof", action="store_true", help="stop at the end of standard input")
     return parser

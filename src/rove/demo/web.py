@@ -47,6 +47,10 @@ class SmallWeb:
         """Return the bare host of every domain, the seeds of a crawl of the whole web."""
         return map(self.plan.domain_name, range(self.hosts))
 
+    def seed_file(self) -> str:
+        """Return the seeds as the text of a seed file."""
+        return "".join(f"http://{name}/\n" for name in self.seeds())
+
     def respond(self, host: str, path: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS) -> WebResponse:
         """Return the response to a GET request for a path with query on a host, given by its lower-case name.
 

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 FIRST_GUESS = 1.0
-"""Seconds that a visit to an address is assumed to take before one has ended there."""
+"""The assumed duration of a visit to an address at which none has ended yet."""
 MEMORY = 8
 """The duration of a visit is a moving average over about this many visits."""
 SLACK = 1.1
-"""Visits come back a little more slowly than the limits allow, so that hardly one has to be sent away again."""
+"""Visits come back a little more slowly than the limits allow, so that few have to be sent away again."""
 SHORTEST_WAIT = 0.05
 LONGEST_WAIT = 3_600.0
-"""Later than this, nobody knows whether there is room."""
+"""The longest time after which a visit comes back. Nobody can say whether there will be room still later."""
 SMALLEST_SWEEP = 1_000
 """Addresses remembered before those that are not in use are forgotten."""
 

@@ -35,6 +35,8 @@ def parse_connect_to(text: str) -> ConnectRule:
     pattern, equals, target = text.partition("=")
     if not equals or not pattern.strip() or not target:
         raise UsageError(f"'{text}' is not a connect-to rule: write PATTERN=ADDRESS or PATTERN=ADDRESS:PORT.")
+    if not pattern.isascii():
+        raise UsageError(f"'{pattern}' is not a pattern of host names as they are requested: write 'xn--...'.")
     parts = ADDRESS_AND_PORT.fullmatch(target)
     if parts is None:
         raise UsageError(

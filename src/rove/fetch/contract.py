@@ -52,6 +52,9 @@ class Fetcher(Protocol):
     async def fetch(self, request: Request) -> Outcome:
         """Make one request. Never raises for what the web does; cancelling it closes the connection."""
 
+    def look_ahead(self, origin: str) -> None:
+        """Begin to look up the name of an origin that a visit will need soon."""
+
     @property
     def names_answered_from(self) -> float:
         """The latest start of a lookup that a name server answered, by the steady clock."""

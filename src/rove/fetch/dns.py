@@ -49,6 +49,9 @@ class Resolver(Protocol):
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         """Return at least one address of a name, best first, or why there is none within these seconds."""
 
+    def look_ahead(self, host: str) -> None:
+        """Begin to look up a name that will be needed soon."""
+
     @property
     def answered_from(self) -> float:
         """The latest start of a lookup that a name server answered, by the steady clock."""
@@ -112,20 +115,21 @@ class CachingResolver:
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         """Return the addresses of a name. A lookup goes on when its caller stops waiting."""
-        now = self._clock()
-        known = self._known.get(host, now) or self._failed.get(host, now)
+        known = self._remembered(host)
         if known is not None:
             return known
         if self._closed:
             return _closed()
-        task = self._in_flight.get(host)
-        if task is None:
-            task = asyncio.create_task(self._look_up(host))
-            self._in_flight[host] = task
+        task = self._task_of(host)
         await asyncio.wait((task,), timeout=within)
         if not task.done():
             return Failed(kind=FailureKind.DNS, detail=f"no answer for {host} within {within:.1f} s")
         return _closed() if task.cancelled() else task.result()
+
+    def look_ahead(self, host: str) -> None:
+        """Begin to look up a name, unless it is known."""
+        if not self._closed and self._remembered(host) is None:
+            self._task_of(host)
 
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
@@ -141,6 +145,17 @@ class CachingResolver:
         if tasks:
             await asyncio.wait(tasks)
         await self._lookup.close()
+
+    def _remembered(self, host: str) -> Sequence[str] | Failed | None:
+        now = self._clock()
+        return self._known.get(host, now) or self._failed.get(host, now)
+
+    def _task_of(self, host: str) -> asyncio.Task[Sequence[str] | Failed]:
+        """Return the lookup of a name that is in flight; begin one if there is none."""
+        task = self._in_flight.get(host)
+        if task is None:
+            task = self._in_flight[host] = asyncio.create_task(self._look_up(host))
+        return task
 
     async def _look_up(self, host: str) -> Sequence[str] | Failed:
         failed = self._failed  # a failure is not remembered if failures were forgotten during the lookup

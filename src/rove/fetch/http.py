@@ -112,6 +112,10 @@ class CurlFetcher:
         lag = self._lag.seconds - lag_before
         return _add_wait(outcome, lag) if lag > MIN_LAG else outcome
 
+    def look_ahead(self, origin: str) -> None:
+        """Begin to look up the name of an origin that a visit will need soon."""
+        self._router.look_ahead(origin)
+
     @property
     def names_answered_from(self) -> float:
         """The latest start of a lookup that a name server answered."""

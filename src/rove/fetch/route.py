@@ -72,6 +72,12 @@ class Router:
             )
         return Route(addresses=permitted[:MAX_ADDRESSES], port=port, origin=url.origin)
 
+    def look_ahead(self, origin: str) -> None:
+        """Begin to look up the name of an origin, if it needs to be looked up."""
+        host, port = host_and_port(origin)
+        if port not in BAD_PORTS and not is_address(host) and self._connect_to.find(host) is None:
+            self._resolver.look_ahead(host)
+
     @property
     def names_answered_from(self) -> float:
         """The latest start of a lookup that a name server answered."""

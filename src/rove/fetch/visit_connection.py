@@ -1,4 +1,4 @@
-"""What a visit holds at the servers that it visits: room at their addresses, and the connection left open.
+"""Holds a visit's room at the addresses of its servers, and the connection that it left open.
 
 A page is requested right after its robots.txt, and one connection for both saves a TLS handshake. The connection
 belongs to its visit: no other visit can use it, and it closes when the visit ends. The same is true of the room.

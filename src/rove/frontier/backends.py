@@ -114,7 +114,7 @@ async def opened_backend(
     backend = backend_for(data, remote, read_only=read_only, on_news=on_news)
     try:
         if not await backend.exists():
-            advice = "use --data-dir" if remote is None else "check --frontier and --crawl-name"
+            advice = "give another --data-dir" if remote is None else "check --frontier and --crawl-name"
             raise UsageError(f"{backend.location} holds no crawl; {advice}, or start one with 'rove crawl'")
         await backend.open()
         if await backend.catalog.settings() is None:

@@ -21,7 +21,7 @@ MEMORY_SECONDS = 60.0
 """How long a domain is taken to be full. Each visit makes some room."""
 MEMORY_DOMAINS = 50_000
 FOREIGN_URLS_READ = 64
-"""Foreign URLs of a domain that an add compares with its own. Of a domain that has more, each own URL is looked up."""
+"""How many foreign URLs of a domain an add reads. If a domain has more, each of its own URLs is looked up instead."""
 DOMAINS_PER_SLICE = 500
 """Domains that are trimmed in one transaction when a budget has shrunk."""
 FIRST_DOMAIN = -(1 << 63)

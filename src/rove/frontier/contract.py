@@ -211,10 +211,10 @@ class Frontier(Protocol):
         """Return how many pages all processes have stored."""
 
     async def recover(self, processes: Sequence[int] | None = None, lost: Sequence[LostVisit] = ()) -> int:
-        """Cut the leases of dead processes to the delays that the responses of their lost visits asked for.
+        """Shorten the leases of dead processes to the delays that the responses of their lost visits asked for.
 
-        Return how many leases were cut. Without numbers, every other process that this node ever had is taken to be
-        dead.
+        Return the number of shortened leases. Without `processes`, all other processes that this node ever had count
+        as dead.
         """
 
     async def note_alive(self, vitals: Vitals) -> None:

@@ -1,10 +1,11 @@
-"""The file in which a data directory remembers its database. Written rarely, and never in the way of the crawl."""
+"""The file in which a data directory remembers its database. No error in writing it stops the crawl."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -80,5 +81,6 @@ class EraFile:
             partial.write_bytes(msgspec.json.encode(known))
             partial.rename(self._path)
         except OSError as error:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):
+                partial.unlink()
             log.warning("could not write %s, which tells an old database from the current one: %s", self._path, error)

@@ -1,4 +1,4 @@
-"""Tells whether a database still has the past that a crawl knows, and how long domains rest if it may not.
+"""Tells whether a database still has all transactions that a crawl knows, and how long domains rest if it may not.
 
 A standby that is promoted, a restored backup or a copied file may lack the last claims. Each such event begins a new
 era of the crawl, recorded in its database. A data directory remembers the last era that it has seen, so that it also
@@ -66,7 +66,7 @@ class Past(enum.Enum):
     OLDER = "older"
     """It does not know visits or an era that this directory knows."""
     FOREIGN = "foreign"
-    """It is on another server, which is no copy of the known one."""
+    """It is on another server, which is not a copy of the known one."""
     BEHIND = "behind"
     """It is a former primary: its server was left behind by a promotion."""
 
@@ -116,7 +116,7 @@ class Rest(NamedTuple):
     """The rest of all domains at the beginning of an era. Times are milliseconds of the crawl's clock."""
 
     start: int
-    """The longest visit that the database may have forgotten has ended by then."""
+    """By then, every visit that the database may have forgotten has ended."""
     delay: int
     """The operator's delay."""
 

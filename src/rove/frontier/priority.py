@@ -32,9 +32,9 @@ SUSPECT = RETRIED + CLASSES
 Each death that counts as evidence raises the priority by CLASSES. In between are suspects that wait for an origin that
 keeps failing. The position is the time from which a suspect may be tried alone."""
 DEATHS_TO_CONVICT = 2
-"""A suspect fails after this many deaths of processes that read nothing else."""
+"""A suspect fails after this many deaths of processes that had nothing else to read."""
 SUSPECT_POLL = 0.5
-"""Seconds after which an ordinary process looks again that has nothing to wait for but a suspect that is due."""
+"""Seconds after which an ordinary process that only waits for a due suspect looks again."""
 SOME_DAY = float(1 << 40)
 """Seconds after which everything that is deferred is due."""
 URLS_PER_LEASE = 2

@@ -18,14 +18,14 @@ from rove.frontier.contract import FrontierReader
 from rove.frontier.records import Exclusion
 from rove.frontier.retries import Retry
 from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitSoFar, check_length, check_order
-from rove.inspect.audit_findings import AuditReport, Check, domain_name
+from rove.inspect.audit_findings import AuditReport, Check, Unverifiable, domain_name
 from rove.inspect.audit_retries import AskedRetries
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.inspect.audit_shared import Visits
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import UNREACHABLE_FAILURES
 from rove.urls.canonical import UrlForm
-from rove.urls.origin import origin_of
+from rove.urls.origin import is_plausible, origin_of
 
 
 async def audit(
@@ -63,6 +63,9 @@ class Auditor:
     async def take(self, row: RequestRow) -> None:
         """Check the next request; this waits only to read a robots.txt that is not cached."""
         self._report.requests += 1
+        if not is_plausible(row.url):
+            self._report.unverifiable[Unverifiable.DAMAGED] += 1
+            return
         visit = self._visit_with(row)
         if row.error in UNREACHABLE_FAILURES:
             visit.unreachable = {*visit.unreachable, origin_of(row.url)}

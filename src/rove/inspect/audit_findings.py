@@ -43,6 +43,8 @@ class Unverifiable(enum.StrEnum):
     """Gaps after a visit that was lost with its process before its delay was recorded."""
     LOST_REQUEST = "robots-request-lost"
     """Pages whose robots.txt was requested shortly before the database lost its last transactions."""
+    DAMAGED = "damaged"
+    """Requests whose row in the ledger does not hold a URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

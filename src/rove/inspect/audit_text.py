@@ -28,6 +28,7 @@ _UNVERIFIABLE = {
     Unverifiable.OTHER_COPY: ("page", "whose stored robots.txt is not the one that was read: the database is damaged"),
     Unverifiable.NO_DELAY: ("gap", "after a visit that was lost before its delay was recorded"),
     Unverifiable.LOST_REQUEST: ("page", "whose robots.txt was requested before the database lost its last rows"),
+    Unverifiable.DAMAGED: ("request", "whose row holds no URL: the database is damaged"),
 }
 
 

@@ -67,7 +67,7 @@ def _exclusion(explanation: Explanation) -> list[str]:
     if domain is not None and domain.is_excluded:
         return ["yes, with its whole domain"]
     if explanation.lifted is not None:
-        return [f"no longer; it was, by {exclusion_text(explanation.lifted)}"]
+        return [f"no longer; excluded by {exclusion_text(explanation.lifted)}"]
     return ["no"]
 
 

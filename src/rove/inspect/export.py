@@ -26,6 +26,8 @@ class Export:
     limit: int | None = None
     elsewhere: Counter[str] = field(default_factory=Counter)
     """Pages that other machines store, by machine."""
+    excluded: int = 0
+    """Pages of excluded domains."""
 
     async def pages(self) -> AsyncIterator[StoredText]:
         """Iterate over the pages, newest first, after examples of every column."""
@@ -46,7 +48,10 @@ class Export:
     async def _chosen(self) -> AsyncIterator[StoredText]:
         excluded = Exclusions(await self.archive.catalog.exclusions())
         async for row in self.query.rows(self.archive.reader):
-            if excluded.covers_url(row.url) or not (self.everything or is_stored(row)):
+            if not (self.everything or is_stored(row)):
+                continue
+            if excluded.covers_url(row.url):
+                self.excluded += 1
                 continue
             stored = await self.archive.text_of(row)
             if stored.node and is_stored(row):

@@ -77,7 +77,7 @@ async def did_you_mean(reader: FrontierReader, site: Site, form: UrlForm) -> str
     if await reader.known_domains([site.id]):
         return ""
     similar = await similar_domains(reader, site.name, form)
-    return f"; did you mean {' or '.join(similar)}?" if similar else "; this crawl does not know the domain"
+    return f"; did you mean {' or '.join(similar)}?" if similar else "; no URL of that domain is known"
 
 
 def _refuse_unknown(what: str, given: str, known: Collection[str], *more: str) -> None:

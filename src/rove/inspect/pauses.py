@@ -48,7 +48,7 @@ def scope_options(data: DataDir, remote: Remote | None) -> dict[Scope, str]:
 
 
 def frontier_options(remote: Remote) -> str:
-    """Return the options that name a crawl in PostgreSQL, and in words what is missing: the password."""
+    """Return the options that name a crawl in PostgreSQL, and say what is missing: the password."""
     name = "" if remote.crawl_name == DEFAULT_CRAWL_NAME else f" --crawl-name {remote.crawl_name}"
     url = redacted(remote.url)
     missing = "" if url == remote.url else " (write the URL as you gave it: what is secret is not shown here)"

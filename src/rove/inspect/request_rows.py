@@ -16,6 +16,7 @@ DELAY_REASONS = {
     DelaySource.BACKOFF: "it answered 429 or 503, or with a bot wall",
     DelaySource.SLOW: "ten times as long as its last response took",
     DelaySource.FAILURES: "it did not answer",
+    DelaySource.EXPENSIVE: "its last page was large, so that reading it took much CPU time",
     DelaySource.REPEATS: "its pages repeat earlier texts",
     DelaySource.SPREAD: "second visits are spread out, because many domains were visited at once",
 }

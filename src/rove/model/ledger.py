@@ -28,6 +28,8 @@ class DelaySource(enum.StrEnum):
     """The domain responded with 429 or 503 without a Retry-After, or with a bot wall."""
     SLOW = "slow"
     """Ten times its last response time."""
+    EXPENSIVE = "expensive"
+    """Its last page was so large that reading it took much CPU time."""
     FAILURES = "failures"
     """Several visits in a row got no response."""
     REPEATS = "repeats"

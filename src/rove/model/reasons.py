@@ -37,7 +37,7 @@ class FailReason(enum.StrEnum):
     DAMAGED = "damaged"
     """Its row in the frontier is damaged."""
     KILLS_PROCESS = "kills the process that reads it"
-    """Processes that read nothing else died each time that they read it."""
+    """It killed several processes that had nothing else to read."""
 
 
 SUSPECTED = "a process died while it read this"

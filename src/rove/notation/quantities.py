@@ -40,7 +40,7 @@ def parse_positive_duration(text: str) -> float:
     """Parse a duration that is longer than 0."""
     seconds = parse_duration(text)
     if not seconds:
-        raise UsageError(f"{text!r} is not a duration that a crawl can have; write 90s, 30m, 1h30m or '2d 4h'")
+        raise UsageError(f"{text!r} is not a duration above 0; write 90s, 30m, 1h30m or '2d 4h'")
     return seconds
 
 

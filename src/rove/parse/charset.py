@@ -23,11 +23,11 @@ _WIDE_STARTS = ((b"<\0", "utf-16le"), (b"\0<", "utf-16be"))
 _PRESCAN = 4096
 """Bytes searched for a declaration. The standard says 1024, but many pages have it later."""
 _LATE_METAS = 100
-"""Further declarations that are looked at if nothing else says anything."""
+"""How many further declarations are read if nothing else names an encoding."""
 _LATE_TAG = 1024
 """Bytes of such a declaration."""
 _LATE_STEPS = 5_000
-"""Comments and <meta> tags that are passed on the way to it."""
+"""How many comments and <meta> tags are skipped in the search for it."""
 _WINDOW = 32_768
 """Bytes searched for text to guess from."""
 _SAMPLE = 8_192
@@ -132,7 +132,7 @@ def _inferred(body: bytes) -> str:
         # A truncated character at the end is fine, because long bodies are cut.
         codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError as error:
-        # A page that declares UTF-8 so late has other bytes all the same.
+        # The bytes are not UTF-8, even if the page declares it this late.
         return _declared_late(body.lower()) or guess(_sample(body, error.start)) or FALLBACK
     return "utf-8"
 

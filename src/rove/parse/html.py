@@ -32,9 +32,10 @@ from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.shells import LONGEST_SHELL, MOST_TAGS, shell_of
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
-from rove.parse.whatwg import Element, Namespace, Tree, parse
+from rove.parse.whatwg import MAX_TAGS, Element, Namespace, Tree, parse
 from rove.policy.challenges import LONGEST_WALL, is_challenge_page
 from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE
+from rove.policy.pacing import reading_seconds
 from rove.urls.canonical import CrawlUrl, UrlForm
 
 MAX_TITLE_LENGTH = 1_000
@@ -53,6 +54,8 @@ class Document:
     nofollow: bool
     marks: tuple[str, ...] = ()
     """What was cut, and what kind of page it is."""
+    reading_seconds: float = 0.0
+    """Estimated CPU time for reading the page."""
 
     @property
     def text(self) -> str:
@@ -93,7 +96,7 @@ class _Gathered:
     base_href: str | None = None
     robots: list[str] = field(default_factory=list)
     without_frames: list[str] = field(default_factory=list)
-    """The parts for browsers without frames."""
+    """The <noframes> elements, which have the text for browsers without frames."""
     is_cut: bool = False
     """Not all links were looked at."""
 
@@ -145,6 +148,7 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
         noindex=directives.noindex,
         nofollow=directives.nofollow,
         marks=tuple(mark for mark, applies in marks.items() if applies),
+        reading_seconds=reading_seconds(characters=len(text), tags=min(tree.tags, MAX_TAGS)),
     )
 
 
@@ -161,6 +165,7 @@ def read_plain(page: PageSource) -> Document:
         noindex=directives.noindex,
         nofollow=directives.nofollow,
         marks=tuple(mark for mark, is_cut in cuts.items() if is_cut),
+        reading_seconds=reading_seconds(characters=len(text), tags=0),
     )
 
 

@@ -1,7 +1,7 @@
 """The queries of links, in the encoding of their page.
 
 Browsers escape the path of a link in UTF-8, but its query in the encoding of the page (URL standard, "query state"). So
-must rove, because the server of such a page expects nothing else.
+must rove, because the server of such a page expects this encoding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def needs_escapes(encoding: str) -> bool:
 
 
 def escape_query(href: str, encoding: str) -> str:
-    """Escape the characters of the query of an href that are not ASCII, as a page in this encoding means them.
+    """Escape the non-ASCII characters in the query of an href, in the encoding of its page.
 
     >>> escape_query("é?q=é#é", "windows-1252")
     'é?q=%E9#é'

@@ -56,7 +56,7 @@ def shell_of(html: str) -> Shell | None:
     tree = parse(html)
     tree.remove_templates()
     hidden = tree.take_hidden()
-    # They may be nested, so that each has the text of the next ones.
+    # They may be nested, and then each contains the text of the next ones.
     if any(not root.text.strip() for root in tree.select(_ROOTS)[:_MAX_ROOTS]) or any(
         "javascript" in noscript.text.lower() for noscript in _named("noscript", tree, hidden)
     ):

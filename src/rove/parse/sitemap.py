@@ -44,7 +44,7 @@ _LONGEST_ELEMENT = 32 * 1024
 _MAX_PROLOG_LENGTH = 64 * 1024
 
 _CUT_AT_TAGS = frozenset(CODECS) - {"utf-8", "utf-16be", "utf-16le", "iso-2022-jp"}
-"""Encodings that are decoded in slices. Of the others, UTF-8 and UTF-16 are quick, and no sitemap is in ISO-2022-JP."""
+"""Encodings that are decoded in slices. UTF-8 and UTF-16 are quick without, and no sitemap is in ISO-2022-JP."""
 
 # Quantifiers are possessive or run to the end of the text, so that a scan takes linear time.
 _COMMENT = r"!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)"

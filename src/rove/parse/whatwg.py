@@ -15,6 +15,7 @@ memory.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -23,10 +24,10 @@ import turbohtml.detect  # registers the decoders
 from turbohtml import Document, Element, Namespace, ProcessingInstruction, Text
 from turbohtml.clean import strip_comments_node
 
-__all__ = ["Element", "Namespace", "Tree", "decode_as", "parse"]
+__all__ = ["MAX_TAGS", "Element", "Namespace", "Tree", "decode_as", "parse"]
 
 MAX_TAGS: Final = 60_000
-"""Several times as many as long pages have."""
+"""Long pages have several times fewer tags."""
 MAX_COPIES: Final = 100_000
 """Elements that a page may make the parser copy, by a bound that counts every formatting tag for every other tag."""
 MAX_ATTRIBUTES: Final = 16
@@ -56,13 +57,19 @@ def _tags(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("_", r"\t\n\f\r\x20"), re.VERBOSE)
 
 
+_PLAIN_REST = r"""(?: [_]++ [^_/<>="']++ (?: = (?: "[^"<]*+" | '[^'<]*+' | [^_<>="'`]++ ) )?+ )*+ [_]*+ >"""
+"""The rest of a tag that the parser reads in the same way, whatever stands before it, because `<` ends everything. So a
+tag in a comment cannot swallow the tags behind the comment."""
+_LEFT_OPEN = rf"({_FORMATTING}) (?=[_/>]) (?! {_PLAIN_REST} [^<]*+ </\1[_]*+> )"
+"""A formatting tag that is not closed after its text, which is the most frequent form."""
 # The set of first letters makes the search quicker.
 _NOTABLE: Final = _tags(
-    rf"<(?=[?aAbBcCeEfFhHiInNsStTuU]) (?: (?:{_FORMATTING}) [_/>] | ({_ROOT}) [_/] | [aA] ([_/]) (?!TAG_END) | (\?) )"
+    rf"<(?=[?aAbBcCeEfFhHiInNsStTuU]) (?: {_LEFT_OPEN} [_/>] | ({_ROOT}) [_/] | [aA] ([_/]) (?!TAG_END) | (\?) )"
 )
-"""A tag that is copied: a formatting tag, one of <html> or <body>, or <a> if it may have too many attributes. Or the
-start of a processing instruction."""
-_FORMATTING_TAG: Final = _tags(rf"<(?:{_FORMATTING}) (?=[_/>]) TAG_END")
+"""A tag that may be copied: a formatting tag that is left open, one of <html> or <body>, or <a> if it may have too many
+attributes. Or the start of a processing instruction."""
+_OPEN_TAG: Final = _tags(f"<{_LEFT_OPEN} ({_PLAIN_REST})?+")
+"""A formatting tag that may be left open: its name, and the rest of the tag if that is plain."""
 _IS_LONG: Final = _tags("(?!TAG_END)").match
 """Whether the rest of a tag may have more than MAX_ATTRIBUTES."""
 
@@ -97,8 +104,8 @@ def _selector(names: str) -> str:
     return ",".join(names.split())
 
 
-# Some pages hide themselves until a script has run, but those hide <body>, which is not below itself. Text that is
-# "until-found" can be searched and read.
+# Pages that hide themselves until a script has run hide <body>, and this pattern is only applied below <body>. Text
+# that is "until-found" can be searched and read.
 _NOT_SHOWN: Final = f"{_selector(_DROPPED)},[hidden]:not([hidden=until-found])"
 _INLINE: Final = (_selector(_FREQUENT_INLINE), f":not({_selector(_BLOCKS)})")
 """Two selectors are quicker than one. Elements unknown to HTML are inline, as in browsers."""
@@ -126,12 +133,12 @@ def _without_copies(text: str, tags: int) -> tuple[str, bool]:
     formatting, roots, is_long, has_long_a, has_instructions = 0, 0, False, False, False
     for notable in _NOTABLE.finditer(text):
         match notable.lastindex:
-            case None:
+            case 1:
                 formatting += 1
                 is_long = is_long or (text[notable.end() - 1] != ">" and _IS_LONG(text, notable.end()) is not None)
-            case 1:
-                roots += 1
             case 2:
+                roots += 1
+            case 3:
                 has_long_a = True
             case _:
                 has_instructions = True
@@ -145,8 +152,9 @@ def _without_copies(text: str, tags: int) -> tuple[str, bool]:
 
 
 def _most_open(text: str) -> int:
-    """Return how many formatting elements may be open at most. Of identical ones, browsers remember three."""
-    return 3 * len(set(_FORMATTING_TAG.findall(text)))
+    """Return how many formatting elements may be left open at most. Of identical ones, browsers remember three."""
+    left_open = Counter(_OPEN_TAG.findall(text))
+    return sum(min(times, 3) if rest else times for (_, rest), times in left_open.items())
 
 
 class Tree:

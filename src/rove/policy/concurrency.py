@@ -6,14 +6,14 @@ The number grows while domains wait for a slot and the process has headroom. It 
   once keeps the CPU busy with these, and more would only wait in rove's own queues.
 - It grows by up to a quarter per second. The steps become smaller as the CPU fills up.
 - Between the event-loop lag at which it stops growing and the one at which it shrinks lies a wide band, in which it
-  stays as it is. Outside of the band, Little's law says how many visits are too many: those that end in the excess lag.
+  stays as it is. Above the band, Little's law gives the excess: the visits that end per second, times the excess lag.
 - The number at which something ran short is the brink. Near the brink the number grows slowly, so that it does not
   oscillate. When it has passed the brink without harm, because the web or the machine has changed, it grows fast again.
 
 Slow answers alone do not lower the number: they need more fetches in flight, not fewer. A line that is overloaded
 shows in another way: sites that answered at their last visit do not answer any more.
 
-A number that the user has chosen is a start that is the maximum as well. Only shortages lower it, and only for a while.
+A number that the user has chosen is both the start and the maximum. Only shortages lower it, and only for a while.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ AIMED_LAG = 0.2
 LARGEST_CUT = 0.2
 """The largest cut because of lag or lost answers, as a share of the number."""
 LONGEST_EFFECT = 6.0
-"""A change takes effect when answers to the visits before it have come. Longer than this is not waited for."""
+"""A change takes effect when the visits before it have been answered. This is the longest wait for that."""
 SMOOTHING = 2.0
 """Figures are moving averages over about this many seconds."""
 ANSWERS_SMOOTHING = 10.0
 MOST_LOST = 0.2
-"""Share of the sites that answered before and do not answer now, from which on the line counts as overloaded."""
+"""The line counts as overloaded if a larger share of the sites that answered before do not answer now."""
 LEAST_EXPECTED = 20
 """With fewer expected answers, nothing is concluded from those that are missing."""
 FILES_CUT, FILES_REST = 0.25, 60.0
 MEMORY_CUT, MEMORY_REST = 0.75, 5.0
 LINE_REST = 20.0
-"""Cuts, and seconds after a cut in which the number does not grow. A connection needs about 20 s to time out."""
+"""Cuts, and the seconds after each in which the number does not grow. A connection times out after about 20 s."""
 LONGEST_STEP = 2.0
 """A decision that comes late counts for no more seconds than this."""
 
@@ -89,7 +89,7 @@ HELD_BY_TEXTS = {
 
 
 def held_by_text(held_by: Iterable[str]) -> str:
-    """Return why the number does not grow, in words; each reason is named once.
+    """Return the phrase that says why the number does not grow; each reason is named once.
 
     >>> held_by_text(["cpu", "cpu", "memory"])
     'limited by the CPU; limited by memory'

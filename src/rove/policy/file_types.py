@@ -1,4 +1,4 @@
-"""Recognises links to files that hold no page, such as pictures and archives, from the text of a URL. Pure.
+"""Recognises links to files that are not pages, such as pictures and archives, by the text of the URL. Pure.
 
 A visit to such a file costs its domain a whole delay and brings no text. So links whose path ends in a known extension
 are not taken. docs/urls.md shows the table and says what is not in it.

@@ -98,8 +98,8 @@ class Gate:
     ) -> int | NotAccepted:
         """Return the trap penalty with which a linked URL may enter the frontier, or why it may not.
 
-        `any_file` admits all types of files. For seeds use `refuses`: a URL that a person names is neither a trap nor a
-        file that holds no page.
+        `any_file` admits all types of files. Seeds are checked with `refuses` instead, because a URL that a person
+        names is never refused as a trap or for its file type.
         """
         refusal = self.refuses(url, depth=depth, hops=hops, source=source)
         if refusal is not None:

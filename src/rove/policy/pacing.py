@@ -6,6 +6,7 @@ The operator's delay and the Crawl-delay of robots.txt are the minimum; these ru
 - After 429 or 503, rove obeys a Retry-After of up to a day. Without one, and after a bot wall, the delay doubles, up to
   an hour, and halves again after each visit without any of them.
 - rove leaves a domain alone for at least ten times as long as its last answer took.
+- A domain whose page takes long to read is visited less often, so that it cannot slow down other domains.
 - A domain that does not answer at all is visited less and less often, and given up after ten visits in a row.
 - A domain whose pages keep repeating texts that it has already served is visited less often.
 - If many domains are visited for the first time at once, their second visits are spread out (policy/spread.py).
@@ -31,6 +32,12 @@ from rove.policy.retry import growing_wait
 LONGEST_BACKOFF = 3_600.0
 SLOWNESS = 10.0
 """The pause after a visit is at least this many times as long as the last answer took."""
+SECONDS_PER_CHARACTER, SECONDS_PER_TAG = 8e-9, 5e-7
+"""CPU time that reading a page takes, roughly. An estimate is the same on every machine, however busy it is."""
+EXPENSIVE_SECONDS = 0.01
+"""Time from which on the domain of a page is slowed down: several times what ordinary pages take."""
+EXPENSE = 10_000.0
+"""The pause after an expensive page is this many times as long, so that its domain gets 0.01 % of a process."""
 FAILURES_BEFORE_LEAVING = 3
 """Visits in a row without an answer after which the crawl may end without the domain."""
 FAILURES_BEFORE_GIVING_UP = 10
@@ -69,6 +76,8 @@ class Answers:
     """The longest Retry-After of the visit in seconds."""
     last_seconds: float = 0.0
     """Duration of the last request that was answered."""
+    reading_seconds: float = 0.0
+    """Estimated CPU time for reading the pages of the visit."""
     failure: FailureKind | None = None
     """Why the last unanswered request got no answer."""
     ends_in_silence: bool = False
@@ -129,6 +138,7 @@ def decide_pacing(answers: Answers, before: Pace, delay: float) -> PacingDecisio
         (answers.retry_after or 0.0, DelaySource.RETRY_AFTER),
         (backoff, DelaySource.BACKOFF),
         (SLOWNESS * answers.last_seconds, DelaySource.SLOW),
+        (pause_for_expense(answers.reading_seconds), DelaySource.EXPENSIVE),
         (pause_for_repeats(repeats, delay), DelaySource.REPEATS),
         (delay * (1.0 + answers.spread) if answers.spread else 0.0, DelaySource.SPREAD),
     )
@@ -164,6 +174,24 @@ def _unanswered(answers: Answers, before: Pace, delay: float) -> PacingDecision:
 def pause_after(failures: int, delay: float) -> float:
     """Return the seconds to leave a domain alone after its n-th visit in a row without an answer."""
     return growing_wait(max(delay, LEAST_DELAY), 2.0, failures)
+
+
+def reading_seconds(characters: int, tags: int) -> float:
+    """Estimate the CPU time for reading a page.
+
+    >>> round(reading_seconds(characters=165_000, tags=1_700), 4)
+    0.0022
+    """
+    return SECONDS_PER_CHARACTER * characters + SECONDS_PER_TAG * tags
+
+
+def pause_for_expense(reading_seconds: float) -> float:
+    """Return the seconds between visits to a domain whose page takes this much CPU time to read.
+
+    >>> pause_for_expense(0.002), pause_for_expense(0.025)
+    (0.0, 250.0)
+    """
+    return EXPENSE * reading_seconds if reading_seconds >= EXPENSIVE_SECONDS else 0.0
 
 
 def pause_for_repeats(repeats: float, delay: float) -> float:

@@ -32,7 +32,7 @@ PLAIN = r"[\w\-.~:/?\[\]@!&'()+,;=]"
 
 _SLICE = 8 * 1024
 _LONGEST_LIST = 8 * 1024
-"""Characters that are read of a list of agents."""
+"""How many characters of a list of agents are read."""
 _ENDLESS_DELAY = 10 * MAX_CRAWL_DELAY
 """Longer delays are cut to this, so that they can be stored."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

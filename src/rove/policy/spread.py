@@ -13,7 +13,7 @@ from collections.abc import Callable
 MANY = 200
 """First visits of a process within one delay from which on the second visits are spread out.
 
-In a smaller crawl, whoever watches would only wait longer."""
+In a smaller crawl, the user would only wait longer."""
 
 
 class Spread:

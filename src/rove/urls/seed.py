@@ -85,7 +85,7 @@ def seeds_in_table_row(fields: Iterable[str]) -> list[str]:
 
 def why_not_a_seed(text: str) -> str:
     """Return why `parse_seed` refuses a text, as the end of a sentence."""
-    if len(seeds_in_table_row(table_fields(text))) > 1:
+    if max(len(seeds_in_table_row(fields)) for fields in (table_fields(text), text.split())) > 1:
         return "names several domains; put each on a line of its own"
     base = "is not a domain or URL"
     if re.search(r"\s", text):

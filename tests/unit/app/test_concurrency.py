@@ -79,7 +79,9 @@ def test_auto_shares_the_start_and_gives_each_process_the_same_maximum() -> None
 def test_auto_keeps_within_few_open_files_and_says_so() -> None:
     (one,), said = bounds("auto", 1, open_files=1_024)
     assert (one.start, one.most, one.most_by) == (480, 480, HeldBy.FILES)
-    assert said == ["a process may open only 1,024 files here: at most 480 fetches at once in each"]
+    assert said == ["a process may open only 1,024 files here (ulimit -Hn), so each has at most 480 fetches in flight"]
+    (one,), said = bounds("auto", 1, open_files=20_000)
+    assert (one.most, one.most_by) == (9_968, HeldBy.FILES) and not said, "few crawls need more"
 
 
 def test_auto_keeps_within_little_memory() -> None:

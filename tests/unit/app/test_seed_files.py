@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import tarfile
 import zipfile
 from collections.abc import Iterator
 
@@ -34,6 +35,15 @@ class Pipe(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         return self._data.read(self._size)
+
+
+def tarred(text: str) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        member = tarfile.TarInfo("seeds.txt")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text.encode()))
+    return file.getvalue()
 
 
 def plain(data: bytes) -> bytes:
@@ -149,6 +159,8 @@ def test_an_endless_line_is_not_held_in_memory() -> None:
         (b"\x1f\x8b" + b"junk" * 9, "mine is a damaged gzip file"),
         (b"PK\x03\x04junk", "mine is a zip archive that cannot be read"),
         (zipped(TRANCO, TRANCO), "zip archive of 2 files"),
+        (tarred(TRANCO), "mine is a tar archive; unpack it and give the seed file in it"),
+        (gzip.compress(tarred(TRANCO), mtime=0), "mine is a tar archive"),
     ],
 )
 def test_a_damaged_file_is_refused(data: bytes, message: str) -> None:

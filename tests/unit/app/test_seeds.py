@@ -199,7 +199,7 @@ async def test_lines_that_are_not_text_are_shown_too(loading: Loading) -> None:
     await loading.open(b"a.test\n\xff\n" + b"x" * 5000 + b"\nb.test\n")
     source = await loading.load()
     assert (source.good, source.bad) == (2, 2)
-    assert loading.said[:2] == ["mine, line 2: is not UTF-8 text", "mine, line 3: is longer than 4,096 bytes"]
+    assert loading.said[:2] == ["mine, line 2: not UTF-8 text", "mine, line 3: longer than 4,096 bytes"]
 
 
 async def test_only_the_first_bad_lines_are_shown(loading: Loading) -> None:

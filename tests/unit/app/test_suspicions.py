@@ -19,7 +19,7 @@ def test_each_stage_has_its_sentence() -> None:
     assert texts == [
         "a process died while it read http://a.test/0; rove tries that URL again in a process of its own",
         "a process that read nothing but http://a.test/0 died; rove tries that URL once more",
-        "gave up http://a.test/0: 2 processes that read nothing else died while they read it",
+        "gave up http://a.test/0: it killed 2 processes that had nothing else to read",
     ]
 
 

@@ -102,6 +102,7 @@ class ScriptedFetcher:
         self.full: dict[str, float] = {}
         """Hosts without room at their address, and the seconds until there is some."""
         self.names_answered_from = -math.inf
+        self.looked_ahead: list[str] = []
 
     @property
     def pages_requested(self) -> list[str]:
@@ -117,6 +118,9 @@ class ScriptedFetcher:
         if self.before_answer is not None:
             await self.before_answer(request)
         return self._answer(request.url.text)
+
+    def look_ahead(self, origin: str) -> None:
+        self.looked_ahead.append(origin)
 
     def forget_failures(self) -> None:
         """Do nothing: nothing is remembered."""

@@ -67,6 +67,14 @@ async def test_a_lower_limit_cancels_nothing_and_a_higher_one_fills_up_at_once(w
         assert web.most == 20
 
 
+async def test_names_are_looked_up_while_domains_wait_for_a_slot(workspace: Workspace) -> None:
+    async with slow_crawl(workspace, 8) as (crawl, web):
+        await workspace.some_turns()
+        begun = {request.url.origin for request in web.fetcher.requests}
+        assert len(begun) == crawl.progress.in_flight == 8 and begun.isdisjoint(web.fetcher.looked_ahead)
+        assert len(web.fetcher.looked_ahead) == 2, "the queue holds a quarter of the slots"
+
+
 async def test_more_visits_start_when_memory_is_no_longer_short(workspace: Workspace) -> None:
     async with slow_crawl(workspace, 4) as (crawl, web):
         assert workspace.pressure is not None

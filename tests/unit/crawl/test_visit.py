@@ -258,6 +258,13 @@ class TestPacing:
         waited, _ = await world.visit_next()
         assert waited == 200.0
 
+    async def test_a_domain_with_a_page_that_takes_long_to_read_is_left_alone_for_longer(self, world: World) -> None:
+        large = page("<p>x" * 40_000)
+        await world.open(f"{A}/1", f"{A}/2", f"{A}/3", script={f"{A}/1": large, f"{A}/2": page(), f"{A}/3": page()})
+        await world.visit()
+        waits = [(await world.visit_next())[0] for _ in range(2)]
+        assert waits == [pytest.approx(10_000 * (160_000 * 8e-9 + 40_000 * 5e-7), abs=0.01), DELAY]
+
     async def test_a_bare_domain_that_answers_over_http_has_not_failed(self, world: World) -> None:
         script = {"https://a.test/robots.txt": failed(), f"{A}/": page()}
         await world.open(bare_domain("a.test"), script=script)

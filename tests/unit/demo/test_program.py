@@ -65,6 +65,18 @@ def test_the_program_stops_and_has_logged_everything(how: signal.Signals | None,
     assert {request.path for request in read_log(log)} == {f"/none-{n}" for n in range(20)}
 
 
+def test_the_seeds_of_the_web_can_be_written(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    with Program("--hosts", "3", "--seed", "5", "--seeds", str(seeds)):
+        names = SmallWeb(5, 3, CALM).seeds()
+        assert seeds.read_text() == "".join(f"http://{name}/\n" for name in names)
+
+
+def test_seeds_that_cannot_be_written_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seeds", "/nowhere/seeds.txt"]) == 1
+    assert capsys.readouterr().err == "could not write /nowhere/seeds.txt: No such file or directory\n"
+
+
 def test_an_invalid_setting_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--set", "colour=red"]) == 2
     assert "no setting called 'colour'" in capsys.readouterr().err

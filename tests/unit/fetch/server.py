@@ -170,6 +170,10 @@ class FakeResolver:
         self.looked_up: list[str] = []
         self.within: list[float] = []
         self.answered_from = -math.inf
+        self.looked_ahead: list[str] = []
+
+    def look_ahead(self, host: str) -> None:
+        self.looked_ahead.append(host)
 
     def forget_failures(self) -> None:
         """Do nothing: nothing is remembered."""

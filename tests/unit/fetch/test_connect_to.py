@@ -30,6 +30,8 @@ def test_a_rule_is_read(text: str, rule: ConnectRule) -> None:
         (" =127.0.0.1", "is not a connect-to rule"),
         ("a.test=", "is not a connect-to rule"),
         ("a.test=::1", "brackets"),
+        ("\udcff*=127.0.0.1", "xn--"),
+        ("\u00e4.test=127.0.0.1", "xn--"),
         ("a.test=[::1", "brackets"),
         ("a.test=127.0.0.1:", "ADDRESS:PORT"),
         ("a.test=127.0.0.1:http", "ADDRESS:PORT"),

@@ -126,6 +126,24 @@ async def test_closing_fails_the_lookups_in_flight() -> None:
 
 
 @on_loop
+async def test_a_name_that_was_looked_up_ahead_is_known_when_it_is_needed() -> None:
+    lookup = ScriptedLookup(answer(300))
+    lookup.gate.clear()
+    resolver = CachingResolver(lookup, clock=lambda: 0.0)
+    resolver.look_ahead("a.test")
+    resolver.look_ahead("a.test")
+    await lookup.started.wait()
+    needed = asyncio.create_task(resolver.resolve("a.test", 5))
+    lookup.gate.set()
+    assert await needed == answer(300).addresses
+    resolver.look_ahead("a.test")
+    assert await resolver.resolve("a.test", 5) == answer(300).addresses
+    await resolver.close()
+    resolver.look_ahead("b.test")
+    assert lookup.looked_up == ["a.test"]
+
+
+@on_loop
 async def test_failures_can_be_forgotten_and_answers_stay() -> None:
     for failure in (NOT_FOUND, NO_ANSWER):
         lookup = ScriptedLookup(answer(300))

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rove.fetch.address import AddressGuard
+from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.contract import Request
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
+from rove.fetch.route import Router
 from rove.model.outcomes import FailureKind, Fetched
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, parsed, serve
@@ -33,6 +36,15 @@ NAMES = {
     "1.2.3.4.test": "1.2.3.4.test",
 }
 TOO_LONG = ["a" * 64 + ".test", ".".join([LABEL] * 4) + ".test", ".".join(["a"] * 200)]
+
+
+def test_only_names_that_dns_is_asked_for_are_looked_up_ahead() -> None:
+    resolver = FakeResolver()
+    rules = [parse_connect_to("*.local.test=127.0.0.1")]
+    router = Router(resolver=resolver, guard=AddressGuard(), connect_to=rules)
+    for host in ("page.test", "a.local.test", "192.0.2.1", "[2001:db8::1]", "mail.test:25"):
+        router.look_ahead(f"http://{host}")
+    assert resolver.looked_ahead == ["page.test"]
 
 
 @pytest.fixture(scope="module")

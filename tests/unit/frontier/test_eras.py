@@ -122,3 +122,16 @@ def test_a_damaged_file_is_no_obstacle(tmp_path: Path, text: bytes, caplog: pyte
     path.write_bytes(text)
     assert EraFile(path).known == NOTHING
     assert "could not read" in caplog.text
+
+
+def test_a_file_that_cannot_be_written_is_no_obstacle(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """On a disk that was mounted again for reading only, nothing can be deleted either."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    file = EraFile(folder / "database.json")
+    folder.rmdir()
+    folder.touch()
+    file.note_visits(3)
+    file.save(at_once=True)
+    assert file.known.visits == 3
+    assert "could not write" in caplog.text

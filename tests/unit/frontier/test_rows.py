@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from rove.errors import FrontierError
 from rove.frontier.queries import load_migrations
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row, request_values
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
@@ -54,6 +55,14 @@ def test_the_node_is_read_from_elsewhere() -> None:
 def test_the_page_of_a_visit_that_does_not_count_is_not_indexed(settlement: Settlement) -> None:
     row = request_row(request_values(ROW.replace(settlement=settlement)))
     assert row == ROW.replace(settlement=settlement, text=None, raw=None, is_copy=False)
+
+
+@pytest.mark.parametrize("name", ["kind", "delay_from", "settlement"])
+def test_a_damaged_row_is_named(name: str) -> None:
+    values = request_values(ROW)
+    values[REQUEST_COLUMNS.index(name)] = "p\ufffdge"
+    with pytest.raises(FrontierError, match=f"request 2 of visit 1 has the {name} 'p\ufffdge'"):
+        request_row(values)
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"])

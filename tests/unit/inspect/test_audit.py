@@ -290,6 +290,15 @@ def test_a_text_that_is_not_the_one_that_was_read_accuses_nobody(ledger: Ledger)
     assert report.total == 0 and report.unverifiable[Unverifiable.OTHER_COPY] == 2
 
 
+@pytest.mark.parametrize("url", [" ttp://a.test/x", "http:\ufffd", ""])
+def test_a_damaged_row_is_counted_and_the_others_are_checked(ledger: Ledger, url: str) -> None:
+    ledger.visit(60, ask(f"{A}/b"))
+    ledger.visit(200, ask(f"{A}/c"))
+    ledger.rows[-1] = ledger.rows[-1].replace(url=url)
+    report = ledger.audit()
+    assert report.unverifiable[Unverifiable.DAMAGED] == report.violations[Check.DELAY] == report.total == 1
+
+
 # page-before-robots
 
 

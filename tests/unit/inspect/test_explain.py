@@ -371,7 +371,7 @@ def test_a_file_without_text_would_not_be_accepted() -> None:
         (
             [replace(EXCLUSION, lifted_at=9, lifted_wall=NOW - 60, lifted_by="bob")],
             (
-                "no longer; it was, by a.test since 2027-01-15 07:00:00Z until 2027-01-15 07:59:00Z, "
+                "no longer; excluded by a.test since 2027-01-15 07:00:00Z until 2027-01-15 07:59:00Z, "
                 "by alice, lifted by bob: asked by mail"
             ),
         ),

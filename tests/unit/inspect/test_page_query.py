@@ -127,7 +127,7 @@ async def test_an_empty_answer_says_what_was_looked_for(world: World) -> None:
     query = PageQuery(site=site_named("exmaple.test", FORM), status=200, error="any")
     expected = "no stored page of exmaple.test with status 200 with an error; did you mean example.test?"
     assert await query.nothing_found(reader, FORM, "stored page") == expected
-    assert await did_you_mean(reader, site_named("other.test", FORM), FORM) == "; this crawl does not know the domain"
+    assert await did_you_mean(reader, site_named("other.test", FORM), FORM) == "; no URL of that domain is known"
 
 
 @pytest.mark.parametrize(

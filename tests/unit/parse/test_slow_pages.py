@@ -58,6 +58,18 @@ SLOW_FOR_THEIR_SIZE: dict[str, tuple[bytes, bytes, str | None]] = {
 COPIED_VALUES = {
     name: f"<p><a {name}='{'x ' * 5_000}' href=x>".encode() + b"<p>x" * 20_000 for name in ("href", "rel", "title")
 }
+HIDDEN = ("", '<!-- <b x=" -->', "<!-- <i x=' -->", '<script><b x="</script>', "<b x=' y>'>", '<p title="<b x=">')
+"""Starts of tags and quotes that the parser does not see, before those that it sees."""
+DISGUISED = (
+    "<b a#>",
+    '<b a#="x>y</b>">',
+    "<b a#'='>y</b>'>",
+    "<b a#/>y</b>",
+    '<b a#"=">y</b>">',
+    "<b/a#=x>y<b>",
+    "<B a#>y</b>",
+)
+"""Formatting tags that are left open; some look as if they were closed."""
 TAGS = """
 a b i p div span table tr td th select option svg math title desc mi template frameset noscript script style textarea
 form button li dd dt ul ruby rt pre br html head body x-y font nobr object marquee caption h1 input
@@ -115,6 +127,14 @@ def test_no_page_of_the_largest_size_takes_long(name: str) -> None:
     assert seconds_for(body) <= MOST_SECONDS
     # Beside the tags and their copies, each tag of a table may bring implied ones.
     assert elements(body) <= 4 * MAX_TAGS + MAX_COPIES
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("tag", DISGUISED)
+def test_no_disguise_hides_tags_that_are_left_open(hidden: str, tag: str) -> None:
+    left_open = "".join(tag.replace("#", str(number)) for number in range(300))
+    body = f"{hidden}<p>{left_open}</p>{'<p>x</p>' * 10_000}".encode()
+    assert elements(body) <= MAX_TAGS + MAX_COPIES
 
 
 @pytest.mark.parametrize("name", COPIED_VALUES)
@@ -199,7 +219,7 @@ TAG = st.builds(
     ATTRIBUTES,
     st.sampled_from(["", "x", " "]),
 )
-UNITS = st.lists(TAG, min_size=1, max_size=3).map("".join)
+UNITS = st.lists(TAG | st.sampled_from(HIDDEN), min_size=1, max_size=3).map("".join)
 PARTS = st.lists(st.tuples(UNITS, st.sampled_from([1, 30, 1_000, 30_000])), min_size=1, max_size=4)
 
 

@@ -288,6 +288,17 @@ def test_a_request_without_an_answer_has_no_time() -> None:
     assert decide_pacing(visit, NEW, DELAY).pause == 10.0
 
 
+@pytest.mark.parametrize(
+    ("seconds", "pause", "reason"),
+    [(0.0099, 0.0, DelaySource.DELAY), (0.01, 100.0, DelaySource.EXPENSIVE), (0.04, 400.0, DelaySource.EXPENSIVE)],
+)
+def test_a_page_that_takes_long_to_read_lengthens_the_pause(seconds: float, pause: float, reason: DelaySource) -> None:
+    visit = answers(page(), seconds=1.0)
+    visit.reading_seconds = seconds
+    decision = decide_pacing(visit, NEW, DELAY)
+    assert (decision.pause if reason is DelaySource.EXPENSIVE else 0.0, decision.reason) == (pause, reason)
+
+
 def test_the_longest_reason_is_named() -> None:
     slow = answers(refused(503), seconds=20.0)
     assert decide_pacing(slow, NEW, DELAY).reason is DelaySource.SLOW

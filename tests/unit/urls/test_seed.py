@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rove.urls.seed import parse_any_seed, parse_seed
+from rove.urls.seed import parse_any_seed, parse_seed, why_not_a_seed
 from tests.unit.urls.test_canonical import LIKE_URLS
 from tests.urls import FORM
 
@@ -111,6 +111,22 @@ def test_a_bad_seed(text: str) -> None:
 def test_a_line_of_some_other_format_is_no_seed(text: str) -> None:
     """Lists of domains come with ranks and quotes: the person hears of it rather than of a thousand DNS failures."""
     assert parse_seed(text, FORM) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a.test b.test", "names several domains; put each on a line of its own"),
+        ("a.test; http://b.test/", "names several domains; put each on a line of its own"),
+        ("see a.test", "is not a domain or URL: it has a space in it"),
+        ("ftp://a.test/", "is not a domain or URL that rove can fetch: only http and https are"),
+        ("me@a.test", "is not a domain or URL: it looks like an e-mail address"),
+        ("localhosts", "is not a domain or URL: it has no dot"),
+        ("1.2.3", "is not a domain or URL"),
+    ],
+)
+def test_the_reason_why_a_line_is_no_seed(text: str, reason: str) -> None:
+    assert why_not_a_seed(text) == reason
 
 
 @settings(max_examples=300, deadline=None)

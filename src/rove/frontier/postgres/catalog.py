@@ -22,6 +22,7 @@ from rove.frontier.rows.records import (
     seed_progress,
     seed_source,
 )
+from rove.frontier.sanitize import storable
 from rove.frontier.seed_source import SeedSource
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.policy.retry_filter import RetryFilter
@@ -58,7 +59,9 @@ class PostgresCatalog:
                 await session.fetch("set_meta", key="settings", value=settings)
                 await session.fetch("revise")
             if seeds is not None:
-                await session.fetch("add_seed_source", machine=self._machine(), path=seeds.path, name=seeds.name)
+                await session.fetch(
+                    "add_seed_source", machine=self._machine(), path=seeds.path, name=storable(seeds.name)
+                )
 
         await self._database.transaction("save settings", work)
 
@@ -83,7 +86,9 @@ class PostgresCatalog:
     async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
         return await self._change_exclusions("lift_exclusions", patterns, who=who)
 
-    async def _change_exclusions(self, query: str, patterns: Sequence[str], **values: str) -> list[str]:
+    async def _change_exclusions(self, query: str, patterns: Sequence[str], **texts: str) -> list[str]:
+        values = {name: storable(text) for name, text in texts.items()}
+
         async def work(session: Session) -> list[str]:
             rows = await session.fetch(query, patterns=list(patterns), wall=time.time(), **values)
             if rows:
@@ -102,7 +107,7 @@ class PostgresCatalog:
 
     async def add_seed_source(self, source: SeedSource) -> SeedSource:
         id: int = await self._database.value(
-            "add_seed_source", machine=self._machine(), path=source.path, name=source.name
+            "add_seed_source", machine=self._machine(), path=source.path, name=storable(source.name)
         )
         return replace(source, id=id)
 

@@ -1,4 +1,4 @@
-"""Opens connections to PostgreSQL, with the settings of rove: of several hosts to the one that is the primary."""
+"""Opens connections to PostgreSQL with the settings of rove. If the URL names several hosts, it finds the primary."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Connector:
                 unused.terminate()
 
     async def _timeline(self, connection: Any) -> int:
-        """Return the timeline of a primary; 0 if it is unknown, or if nobody wants to know."""
+        """Return the timeline of a primary; 0 if it is unknown or not needed."""
         session = Session(connection, self._timings)
         if self._guard is None or await session.value("is_standby"):
             return 0

@@ -1,4 +1,4 @@
-"""Looks at every new connection to PostgreSQL: is it the server that this crawl knows, with its whole past?
+"""Checks at every new connection whether the PostgreSQL server is the one that this crawl knows, and has lost nothing.
 
 A standby that is promoted has a higher timeline. The first process that notices begins a new era under a lock: visit
 numbers jump, and every domain rests, because the last claims may be lost. A server with a lower timeline, or another
@@ -83,7 +83,7 @@ class EraGuard:
     async def _compare(self, session: Session, server: Server) -> tuple[Past, list[Era]]:
         rows = await session.fetch("eras")
         eras = [Era(id, Server(system, timeline), rest_from) for id, system, timeline, rest_from in rows]
-        # Who may read the tables may not be allowed to read the sequences.
+        # A role that may read the tables need not be allowed to read the sequences.
         visits: int = self.file.known.visits if self._only_refuses else await session.value("visits_given")
         return compare(server, eras, visits, self.file.known), eras
 

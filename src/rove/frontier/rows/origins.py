@@ -102,7 +102,7 @@ def lost_robots_texts(visits: Iterable[LostVisit]) -> list[RobotsText]:
 
 
 def without_text(record: OriginRecord, not_kept: Collection[str]) -> OriginRecord:
-    """Return a record as it is saved: without its text if that is not kept, so that it must be read again."""
+    """Return a record as it is saved. If its text is not kept, the record has none, and robots.txt is read again."""
     if not not_kept or not _has_text(record) or robots_name(record.body) not in not_kept:
         return record
     record = record.replace(body=b"", source="", etag="", last_modified="")

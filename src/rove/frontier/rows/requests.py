@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from rove.errors import FrontierError
 from rove.frontier.records import Policy
 from rove.frontier.sanitize import storable
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
@@ -97,10 +98,16 @@ def request_values(row: RequestRow) -> list[Any]:
 
 
 def request_row(values: Iterable[Any], node: str = "") -> RequestRow:
-    """Build a request from the values of REQUEST_COLUMNS; `node` stores its page."""
+    """Build a request from the values of REQUEST_COLUMNS; `node` stores its page. Damaged rows raise FrontierError."""
     fields = dict(zip(REQUEST_COLUMNS, values, strict=False))
     for name, read in _READ:
-        fields[name] = read(fields[name])
+        try:
+            fields[name] = read(fields[name])
+        except KeyError:
+            raise FrontierError(
+                f"the database is damaged: request {fields['seq']} of visit {fields['visit']} has the {name} "
+                f"{fields[name]!r}; restore a backup, or delete that row of the table 'request'"
+            ) from None
     for name in _LOCATIONS:
         parts = [fields.pop(f"{name}_{part}") for part in ("file", "offset", "length")]
         fields[name] = location_from(parts)

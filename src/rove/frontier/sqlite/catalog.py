@@ -19,6 +19,7 @@ from rove.frontier.rows.records import (
     seed_progress,
     seed_source,
 )
+from rove.frontier.sanitize import storable
 from rove.frontier.seed_source import SeedSource
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.model.instructions import Instruction, InstructionKind, Instructions
@@ -53,7 +54,7 @@ class SqliteCatalog:
             self._database.execute("keep_secret", secret=new_secret())
             self._database.execute("set_meta", key="settings", value=settings)
             if seeds is not None:
-                self._database.execute("add_seed_source", path=seeds.path, name=seeds.name)
+                self._database.execute("add_seed_source", path=seeds.path, name=storable(seeds.name))
 
         await self._database.write(work)
 
@@ -83,7 +84,9 @@ class SqliteCatalog:
     async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
         return await self._change_exclusions("lift_exclusions", patterns, who=who)
 
-    async def _change_exclusions(self, query: str, patterns: Sequence[str], **values: str) -> list[str]:
+    async def _change_exclusions(self, query: str, patterns: Sequence[str], **texts: str) -> list[str]:
+        values = {name: storable(text) for name, text in texts.items()}
+
         def work() -> list[str]:
             now = (self._clock or self._database.clock())()
             with self._database.transaction():
@@ -109,7 +112,7 @@ class SqliteCatalog:
 
     async def add_seed_source(self, source: SeedSource) -> SeedSource:
         rows = await self._database.write(
-            lambda: self._database.execute("add_seed_source", path=source.path, name=source.name)
+            lambda: self._database.execute("add_seed_source", path=source.path, name=storable(source.name))
         )
         return replace(source, id=rows[0][0])
 

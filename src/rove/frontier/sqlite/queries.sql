@@ -586,7 +586,7 @@ FROM json_each(:rows) AS e
 WHERE process.id = e.value AND has_left = 0;
 
 -- name: ended_uncleanly
--- Whether a process has ended without a word.
+-- Whether a process has died without leaving the crawl.
 SELECT 1 FROM process WHERE has_left = 0 LIMIT 1;
 
 -- name: other_processes

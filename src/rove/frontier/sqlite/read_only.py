@@ -105,7 +105,7 @@ class ReadOnlyFile:
         return connection
 
     def _copy(self, target: Path) -> None:
-        """Copy the database and its log. The copy is consistent if the database did not change meanwhile.
+        """Copy the database and its log. The copy is consistent if the database did not change during the copy.
 
         The log may grow during the copy: SQLite ignores a transaction at its end that is not complete.
         """
