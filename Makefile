@@ -45,7 +45,7 @@ docs: $(VENV)/.runtime ## generate docs/cli.md from the program
 examples: $(VENV)/.dev ## make docs/examples from real runs of every command
 	$(BIN)/python -m tests.examples docs/examples
 
-pictures: $(VENV)/.runtime ## draw docs/pictures from a run of the demo
+pictures: $(VENV)/.runtime ## draw docs/pictures from runs of the demo (seven minutes)
 	$(BIN)/python -m rove.cli.pictures docs/pictures
 
 lint: $(VENV)/.dev ## style, types and import rules

@@ -161,6 +161,7 @@ def _look(session: Session) -> None:
     session.run("pages", "rove pages --status 200 --limit 5")
     session.run("show", f"rove show {url}", max_lines=24)
     session.run("export", f"rove export --domain {_domain(url)}")
+    session.run("plot", "rove plot --panels pages,errors,in-flight", "rove plot --output crawl.html", max_lines=24)
 
 
 def _look_at_seeds(session: Session) -> None:

@@ -68,7 +68,7 @@ def introduction(hosts: int) -> str:
 
 
 @contextmanager
-def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptions]:
+def demo_crawl(data: Path, *, hosts: int, seconds: float, delay: float = DELAY) -> Iterator[CrawlOptions]:
     """Serve the small web, and yield the options of a crawl of it."""
     with tempfile.TemporaryDirectory(prefix="rove-demo-") as folder, _served(hosts) as address:
         seeds = Path(folder) / "seeds.txt"
@@ -78,7 +78,7 @@ def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptio
             seeds=str(seeds),
             settings={
                 "email": EMAIL,
-                "delay": DELAY,
+                "delay": delay,
                 "allow_short_delay": True,
                 "connect_to": (f"*.test={address}",),
                 "allow_private_addresses": True,

@@ -19,6 +19,7 @@ import click
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from rove.cli.terminal import SafeOutput
 from rove.errors import FULL_DISK_ERRNOS, RoveError
@@ -46,6 +47,25 @@ def print_note(line: str) -> None:
     with suppress(OSError, ValueError):  # the terminal may be closed
         sys.stderr.write(one_line(line) + "\n")
         sys.stderr.flush()
+
+
+def print_drawing(lines: Iterable[Iterable[tuple[str, str]]]) -> None:
+    """Print lines of texts, each with a style that only a terminal shows, such as 'bold' or 'red'."""
+    if not sys.stdout.isatty():
+        print_lines("".join(text for text, _ in parts).rstrip() for parts in lines)
+        return
+    console = _HarmlessConsole(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    for parts in lines:
+        console.print(Text.assemble(*((one_line(text), style) for text, style in parts)), soft_wrap=True)
+
+
+def can_print(text: str) -> bool:
+    """Whether standard output has the characters of a text."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def print_text(text: str) -> None:

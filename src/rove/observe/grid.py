@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite
 from typing import NamedTuple
 
@@ -41,6 +41,10 @@ class Grid:
     def end(self) -> float:
         """The end of the last step."""
         return self.start + self.step * self.count
+
+    def until(self, end: float) -> Grid:
+        """Return the steps that begin before a time, at least one."""
+        return replace(self, count=min(self.count, max(1, ceil((end - self.start) / self.step))))
 
     def covered(self, sample: Sample) -> Iterator[Covered]:
         """Yield the steps that a sample covers."""

@@ -57,7 +57,8 @@ class Curve:
     figures: str
     """Names of figures, separated by spaces. They are added. With `*` at the end of a name it is a family of curves."""
     label: str | Callable[[str], str]
-    """The label, or the function that makes it from what `*` stands for. Figures with the same label are added."""
+    """The label, or the function that makes it from what `*` stands for. Figures with the same label are added, and
+    those with the label '' are left out."""
     reading: Reading
     role: Role = Role.CURVE
     by_machine: bool = False
@@ -72,7 +73,7 @@ class Curve:
         """Return the label under which a figure is shown; None if it belongs to other curves."""
         if self.is_family:
             prefix = self.figures.removesuffix("*")
-            return self._named(figure.removeprefix(prefix)) if figure.startswith(prefix) else None
+            return (self._named(figure.removeprefix(prefix)) or None) if figure.startswith(prefix) else None
         return self._named("") if figure in self.figures.split() else None
 
     def _named(self, part: str) -> str:
@@ -124,6 +125,26 @@ def error_label(error: str) -> str:
     if status := re.fullmatch(r"status-(\d)\d\d", name):
         return f"status {status[1]}xx"
     return next((plain(kind) for kind in ("timeout", "dns") if name.startswith(kind)), plain(name))
+
+
+_CAUSES = {
+    "operator": "paused by its owner",
+    "outage": "connection lost",
+    "database": "database away",
+    "rest": "all domains rest",
+    "disk": "disk nearly full",
+    "memory": "short of memory",
+    "fetches": "",  # fewer fetches at once; the panel of the fetches in flight shows it
+}
+
+
+def cause_label(cause: str) -> str:
+    """Name the cause that holds up a crawl; '' for one that is no reason to shade the plot.
+
+    >>> cause_label("outage"), cause_label("fetches"), cause_label("something-new")
+    ('connection lost', '', 'something new')
+    """
+    return _CAUSES.get(cause, plain(cause))
 
 
 def _times(names: Mapping[str, str]) -> tuple[Curve, ...]:
@@ -284,7 +305,7 @@ PANELS = (
 )
 """All panels, from top to bottom."""
 
-STOPPED = Curve(figures="paused.*", label=plain, reading=Reading.LEVEL)
+STOPPED = Curve(figures="paused.*", label=cause_label, reading=Reading.LEVEL)
 """While one of these holds, all panels are shaded."""
 
 

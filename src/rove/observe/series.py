@@ -15,14 +15,17 @@ import msgspec
 from rove.model.figures import Combining, figure_of
 from rove.model.samples import Sample
 from rove.observe.grid import Grid
+from rove.observe.machine_labels import machine_labels
 from rove.observe.panels import STOPPED, Measure, Panel, Reading, Role, Scale
-from rove.observe.tracks import Coverage, Times, Track, Values, combined_values
+from rove.observe.tracks import Coverage, Times, Track, Values, combined_values, zeros_of
 
 MOST_OF_FAMILY = 6
 """A family has at most this many curves of its own; the smaller ones are added up."""
 _SHARE = 0.95
 _STOPPED_SHARE = 0.1
 """A step is shaded if the crawl was held up for this share of it."""
+_BRIDGED_SECONDS = 900.0
+"""A gauge that is absent from samples for longer leaves a gap."""
 _DIGITS = 6
 _LARGEST = 1e18
 """No figure is larger."""
@@ -165,7 +168,12 @@ class Collector:
         if (node, label) not in tracks:
             figure = figure_of(name)
             self._combining[place] = figure.over_machines
-            tracks[node, label] = Track(self._grid.count, figure.over_time, is_zero_if_absent=figure.is_zero_if_absent)
+            tracks[node, label] = Track(
+                self._grid.count,
+                figure.over_time,
+                is_zero_if_absent=figure.is_zero_if_absent,
+                most_bridged=int(_BRIDGED_SECONDS / self._grid.step),
+            )
 
     def _lines(self, place: _Place) -> Iterator[Line]:
         curve = self._curves[place]
@@ -184,21 +192,30 @@ class Collector:
 
     def _tracks_by_label(self, place: _Place) -> dict[str, list[tuple[Track, Coverage]]]:
         by_machine = self._curves[place].by_machine and len(self._machines) > 1
+        machines = machine_labels(sorted(self._machines)) if by_machine else {}
         grouped: dict[str, list[tuple[Track, Coverage]]] = {}
         for (node, label), track in self._tracks.get(place, {}).items():
-            grouped.setdefault(node if by_machine else label, []).append((track, self._machines[node]))
+            grouped.setdefault(machines.get(node, label), []).append((track, self._machines[node]))
         return grouped
 
     def _line(self, place: _Place, label: str, tracks: Sequence[tuple[Track, Coverage]]) -> Line:
+        # Machines that never had the figure have zeros. They change no sum and no maximum.
+        has_zeros = (
+            all(track.is_zero_if_absent for track, _ in tracks)
+            and not self._curves[place].by_machine
+            and self._combining[place] in (Combining.SUM, Combining.MAX)
+        )
+        zeros = [zeros_of(self._machines.values(), self._grid.count)] if has_zeros else []
+
         def combined(parts: list[Values]) -> list[float | None]:
-            return _rounded(combined_values(parts, self._combining[place]))
+            return _rounded(combined_values(parts + zeros, self._combining[place]))
 
         line = Line(
             label=label,
             role=self._curves[place].role,
             values=combined([track.values(machine) for track, machine in tracks]),
         )
-        if self._is_stacked(place) or not any(machine.has_several for _, machine in tracks):
+        if self._is_stacked(place) or not any(track.has_bounds and machine.has_several for track, machine in tracks):
             return line
         low = combined([track.least(machine) for track, machine in tracks])
         high = combined([track.most(machine) for track, machine in tracks])
@@ -242,4 +259,4 @@ def _rounded(values: Values) -> list[float | None]:
 def _natural(label: str) -> list[tuple[bool, int, str]]:
     """Return the key that sorts 'process 2' before 'process 10'."""
     parts = re.split(r"(\d+)", label)
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts if part]
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts if part]

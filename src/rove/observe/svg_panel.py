@@ -15,7 +15,9 @@ COLOURS = 8
 _LEGEND_LINE = 13.0
 _LEGEND_ROOM = 10.0
 """The legend may be this much higher than the curves."""
-_MOST_LETTERS = 18
+_LETTERS, _WIDE_LETTERS = 23, 31
+"""This many letters of label and value fit beside a panel of one crawl, and of several."""
+_LEAST_LETTERS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +91,10 @@ def entry_text(entry: Entry, panel: PanelLines, step: int | None = None) -> str:
 
 
 def _value(line: Line | None, step: int | None) -> float | None:
-    if line is None or step is None:
-        return None if line is None else line.last
+    if line is None:
+        return None
+    if step is None:
+        return line.last
     return line.values[step] if step < len(line.values) else None
 
 
@@ -140,8 +144,9 @@ def _curves(runs: Sequence[Run], axis: Axis, place: Place, colours: dict[str, in
 
 
 def _areas(run: Run, axis: Axis, place: Place, colours: dict[str, int]) -> Iterator[str]:
-    below: list[float | None] = [None if top is None else 0.0 for top in (_stacked(run.panel.lines) or [[]])[-1]]
-    for line, tops in zip(run.panel.lines, _stacked(run.panel.lines), strict=True):
+    stacked = _stacked(run.panel.lines)
+    below: list[float | None] = [None if top is None else 0.0 for top in stacked[-1]]
+    for line, tops in zip(run.panel.lines, stacked, strict=True):
         upper, lower = (
             [None if value is None else (run.x(step), place.y(axis.share(value))) for step, value in enumerate(values)]
             for values in (tops, below)
@@ -221,9 +226,10 @@ def _legend_line(entry: Entry, place: Place, panel: PanelLines) -> str:
         mark = f'<path class="line limit" d="M{number(x)} {number(y)}h11"/>'
     else:
         mark = f'<rect class="a{entry.colour}" x="{number(x)}" y="{number(y - 4)}" width="11" height="8" rx="2"/>'
-    label = safe(shortened(entry.label, _MOST_LETTERS))
-    value = safe(entry_text(entry, panel))
+    value = entry_text(entry, panel)
+    room = (_LETTERS if len(entry.lines) == 1 else _WIDE_LETTERS) - len(value)
+    label = safe(shortened(entry.label, max(_LEAST_LETTERS, room)))
     return (
         f'{mark}<text x="{number(x + 16)}" y="{number(y + 3.5)}">{label} '
-        f'<tspan class="value now">{value}</tspan><title>{safe(entry.label)}</title></text>'
+        f'<tspan class="value now">{safe(value)}</tspan><title>{safe(entry.label)}</title></text>'
     )

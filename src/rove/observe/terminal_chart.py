@@ -18,7 +18,8 @@ from rove.observe.series import Line, PanelLines, Plot
 from rove.observe.svg_text import shortened
 from rove.observe.time_axis import clock_ticks, elapsed_ticks
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
+BLOCKS = "▁▂▃▄▅▆▇█"
+_ASCII = str.maketrans(dict(zip(BLOCKS + "╷·…–", "_.:-=+*#|.~-", strict=True)))
 _LABELS = (10, 18)
 """The labels have at least and at most this width."""
 _VALUE = 9
@@ -53,6 +54,15 @@ class _Sizes(NamedTuple):
 def steps_for(width: int) -> int:
     """Return how many steps of time can be told apart in a terminal of this width."""
     return _sizes(width).chart
+
+
+def in_ascii(text: str) -> str:
+    """Write a part of a drawing for a terminal that has no block characters.
+
+    >>> in_ascii("a ▁▄█")
+    'a _-#'
+    """
+    return text.translate(_ASCII)
 
 
 def chart_lines(plots: Sequence[Plot], *, width: int, height: int) -> Iterator[list[Part]]:
@@ -174,5 +184,5 @@ def _block(share: float | None, row: int, rows: int) -> str:
     """Return the character of a value in one of the rows of its curve; row 0 is the lowest."""
     if share is None:
         return " "
-    level = round(min(max(share, 0.0), 1.0) * (len(_BLOCKS) * rows - 1)) - len(_BLOCKS) * row
-    return " " if level < 0 else _BLOCKS[min(level, len(_BLOCKS) - 1)]
+    level = round(min(max(share, 0.0), 1.0) * (len(BLOCKS) * rows - 1)) - len(BLOCKS) * row
+    return " " if level < 0 else BLOCKS[min(level, len(BLOCKS) - 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 from rove.model.figures import Combining
@@ -37,14 +37,21 @@ class Coverage:
 class Track:
     """The values of one curve on one machine, step by step."""
 
-    def __init__(self, count: int, combining: Combining, *, is_zero_if_absent: bool) -> None:
+    def __init__(self, count: int, combining: Combining, *, is_zero_if_absent: bool, most_bridged: int) -> None:
+        """A gauge that is not measured for at most `most_bridged` steps is drawn as a straight line."""
         self._combining = combining
-        self._is_zero_if_absent = is_zero_if_absent
+        self.is_zero_if_absent = is_zero_if_absent
+        self._most_bridged = most_bridged
         self._own = Coverage(count)
         self._total = _zeros(count)
         """Values times seconds."""
         self._least = array("d", [inf]) * count
         self._most = array("d", [-inf]) * count
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether the samples of a step are averaged, so that their bounds tell more."""
+        return self._combining not in (Combining.MIN, Combining.MAX)
 
     def add(self, value: float, steps: Sequence[Covered]) -> None:
         """Add the value of a sample."""
@@ -62,8 +69,13 @@ class Track:
                 return self.least(machine)
             case Combining.MAX:
                 return self.most(machine)
-        covered = machine.seconds if self._is_zero_if_absent else self._own.seconds
-        return [total / seconds if seconds else None for total, seconds in zip(self._total, covered, strict=True)]
+        if self.is_zero_if_absent:
+            return [total / seconds if seconds else None for total, seconds in self._pairs(machine.seconds)]
+        means = [total / seconds if seconds else None for total, seconds in self._pairs(self._own.seconds)]
+        return bridged(means, machine.seconds, self._most_bridged)
+
+    def _pairs(self, seconds: Sequence[float]) -> Iterable[tuple[float, float]]:
+        return zip(self._total, seconds, strict=True)
 
     def least(self, machine: Coverage) -> Values:
         """Return the smallest sample of each step."""
@@ -74,7 +86,7 @@ class Track:
         return [self._bound(step, max, self._most[step], machine) for step in range(len(self._total))]
 
     def _bound(self, step: int, better: Callable[[float, float], float], own: float, machine: Coverage) -> float | None:
-        if not self._is_zero_if_absent:
+        if not self.is_zero_if_absent:
             return own if self._own.seconds[step] else None
         if not machine.seconds[step]:
             return None
@@ -105,6 +117,37 @@ class Times:
         """Return the quantile of each step, None where nothing was measured."""
         together = [merged(parts) if parts else None for parts in self._parts]
         return [one.estimate(share) if one is not None and one.count else None for one in together]
+
+
+def zeros_of(machines: Iterable[Coverage], count: int) -> Values:
+    """Return zeros for the steps that samples of any machine cover."""
+    covered = [False] * count
+    for machine in machines:
+        covered = [known or seconds > 0 for known, seconds in zip(covered, machine.seconds, strict=True)]
+    return [0.0 if known else None for known in covered]
+
+
+def bridged(values: Values, covered: Sequence[float], most: int) -> Values:
+    """Fill in what was not measured between two values, in a straight line over fewer than `most` steps.
+
+    The counters of a large crawl are not read for each sample. Steps that no sample covers stay empty.
+
+    >>> bridged([1.0, None, 3.0, None, 5.0, None], [1, 1, 1, 0, 1, 1], 10)
+    [1.0, 2.0, 3.0, None, 5.0, None]
+    """
+    filled = list(values)
+    last: int | None = None
+    for step, value in enumerate(values):
+        if not covered[step]:
+            last = None
+        if value is None:
+            continue
+        if last is not None and 1 < step - last <= most:
+            before = values[last] or 0.0
+            for between in range(last + 1, step):
+                filled[between] = before + (value - before) * (between - last) / (step - last)
+        last = step
+    return filled
 
 
 def combined_values(parts: Sequence[Values], combining: Combining) -> Values:

@@ -112,6 +112,23 @@ def test_json_replaces_lone_surrogates(stdout: Stream) -> None:
     assert json.loads(stdout.written.decode("utf-8")) == expected
 
 
+def test_a_drawing_has_styles_on_a_terminal_only(stdout: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    output.print_drawing([[("[red]title", "bold"), (f" {HOSTILE}", "red")], [], [("x" * 500, "")]])
+    text = stdout.written.decode("latin-1")
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+    assert (text != plain) == stdout.isatty()
+    assert not UNSAFE.search(plain)
+    lines = plain.splitlines()
+    assert lines[0].startswith("[red]title a") and lines[1:] == ["", "x" * 500]
+
+
+def test_block_characters_need_an_encoding_that_has_them(stdout: Stream) -> None:
+    assert output.can_print("plain") and not output.can_print("▁")
+    stdout.reconfigure(encoding="utf-8")
+    assert output.can_print("▁")
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_json_of_any_text_is_exact(text: str) -> None:
     file = io.BytesIO()

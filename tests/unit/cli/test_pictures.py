@@ -1,4 +1,4 @@
-"""The picture of the panel in the documentation."""
+"""The pictures in the documentation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rich.console import Console
 
 from rove.app.panel_layout import Dashboard
 from rove.crawl.progress import Counters
+from rove.observe.panels import default_panels
+from rove.observe.svg_chart import style
 from tests.unit.app.test_panel import COUNTS, TYPICAL
 
 UNDISTURBED = replace(
@@ -21,13 +23,19 @@ UNDISTURBED = replace(
     left="12 s",
     is_whole_crawl=True,
 )
-PICTURE = Path(__file__).parents[3] / "docs" / "pictures" / "panel.svg"
+PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 
 
 def test_the_committed_picture_shows_the_labels_of_the_panel() -> None:
     console = Console(record=True, width=100, file=io.StringIO())
     console.print(Dashboard(UNDISTURBED))
     labels = set(re.findall(r"[a-zA-Z]{3,}", console.export_text())) - {"GiB", "min"}
-    picture = html.unescape(PICTURE.read_text())
+    picture = html.unescape((PICTURES / "panel.svg").read_text())
     missing = {label for label in labels if label not in picture}
     assert not missing, f"{sorted(missing)} are not in the picture; run 'make pictures'"
+
+
+def test_the_committed_plot_has_all_panels_and_the_style_of_today() -> None:
+    picture = (PICTURES / "plot.svg").read_text()
+    missing = {panel.title for panel in default_panels() if html.escape(panel.title) not in picture}
+    assert not missing and style() in picture, "run 'make pictures'"

@@ -47,6 +47,10 @@ from rove.__main__ import run
         ("crawl --delay none", "'none' means nothing here; to lift what the crawl remembers, write 'default'"),
         ("crawl --max-links none", "'none' means nothing here; to lift what the crawl remembers, write 'default'"),
         ("crawl --max-depth default", "'default' means nothing here; to lift what the crawl remembers, write 'none'"),
+        ("plot --panels page", "there is no panel 'page'; did you mean 'pages'? (see rove plot --help)"),
+        ("plot --panels all,x", "there is no panel 'x'; the panels are pages, leases, phases, errors,"),
+        ("plot --output x.gif", "x.gif: a plot is written as .svg, .html or .png; end the name with one of these"),
+        ("plot --data-dir a --data-dir b --frontier c", "give either --frontier or several --data-dir, not both"),
         ("crawl --horizon off", "'off' means nothing here; to lift what the crawl remembers, write 'none'"),
     ],
 )

@@ -83,7 +83,7 @@ def sample(
         "memory.free": 3e9,
     }
     if away:
-        figures["paused.connection-lost"] = 1.0
+        figures["paused.outage"] = 1.0
     count = 2 if away else max(2, min(40, round(pages)))
     histograms = {
         name: times(chance, median, count)

@@ -39,9 +39,18 @@ def test_counts_become_rates_and_missing_samples_gaps() -> None:
     assert line(plot, "pages", "pages").values == [5.0, 0.0, None, 0.5]
 
 
-def test_a_gauge_that_was_not_measured_is_a_gap_and_not_zero() -> None:
-    plot = plot_of(at(10, in_flight=3), at(20), at(30, in_flight=5))
-    assert line(plot, "in-flight", "in flight").values == [3.0, None, 5.0, None]
+def test_a_gauge_that_was_not_measured_for_a_while_is_a_straight_line() -> None:
+    plot = plot_of(at(10, in_flight=3), at(20), at(30, in_flight=5), at(40))
+    assert line(plot, "in-flight", "in flight").values == [3.0, 4.0, 5.0, None]
+
+
+def test_no_line_is_drawn_over_missing_samples_or_a_long_time() -> None:
+    plot = plot_of(at(10, in_flight=3), at(30, in_flight=5), at(40, in_flight=6))
+    assert line(plot, "in-flight", "in flight").values == [3.0, None, 5.0, 6.0]
+    long = Grid(start=0.0, step=10.0, count=200)
+    seldom = [at(10 * (n + 1), **({"in_flight": 1.0} if n % 100 == 0 else {})) for n in range(200)]
+    values = line(plot_of(*seldom, grid=long), "in-flight", "in flight").values
+    assert [step for step, value in enumerate(values) if value is not None] == [0, 100]
 
 
 def test_a_sample_counts_for_all_steps_that_it_covers() -> None:
@@ -95,11 +104,23 @@ def test_machines_are_added_where_they_share_nothing() -> None:
     assert [(one.label, one.values[0]) for one in panel(plot, "memory").lines] == [("one", 3e6), ("two", 4e6)]
 
 
+def test_a_count_that_only_one_machine_has_is_zero_on_the_others() -> None:
+    plot = plot_of(at(10, "one", pages__stored=1), at(20, "one"), at(20, "two", no_request__blocked=5))
+    assert line(plot, "leases", "blocked").values == [0.0, 0.5, None, None]
+    assert line(plot, "pages", "pages").values == [0.1, 0.0, None, None]
+
+
 def test_one_machine_is_shown_by_process() -> None:
     plot = plot_of(at(10, cpu__1=5, cpu__10=1, cpu__2=9, cpu__supervisor=0.5))
     labels = [one.label for one in panel(plot, "cpu").lines]
     assert labels == ["process 1", "process 2", "process 10", "supervisor"]
     assert line(plot, "cpu", "process 2").values[0] == 0.9
+
+
+def test_any_name_of_a_machine_can_be_sorted() -> None:
+    names = ["²", "node-10", "node-2", "٣", "", "9" * 50]
+    plot = plot_of(*(at(10, name, cpu__1=1) for name in names))
+    assert [one.label for one in panel(plot, "cpu").lines] == ["", "node-2", "node-10", "²", "٣", "9" * 50]
 
 
 def test_errors_are_put_into_classes_and_the_rest_is_added_up() -> None:
@@ -131,8 +152,8 @@ def test_quantiles_are_those_of_all_machines() -> None:
 def test_times_in_which_the_crawl_was_held_up_are_bands() -> None:
     plot = plot_of(
         at(10, paused__disk=0.01),
-        at(20, paused__connection_lost=1.0),
-        at(30, paused__connection_lost=0.5),
+        at(20, paused__outage=1.0, paused__fetches=1.0),
+        at(30, paused__outage=0.5),
         at(40),
     )
     assert [(band.label, band.first, band.last) for band in plot.bands] == [("connection lost", 1, 2)]
@@ -188,6 +209,10 @@ def test_the_limit_of_a_panel_says_so() -> None:
     limits = [curve for panel in PANELS for curve in panel.curves if curve.role is Role.LIMIT]
     assert [curve.figures for curve in limits] == ["ceiling", "at_once"]
     assert all(curve.reading is Reading.LEVEL for curve in limits)
+
+
+def test_the_panels_that_are_drawn_by_default_come_first() -> None:
+    assert PANELS[: len(default_panels())] == default_panels()
 
 
 def test_panels_can_be_named() -> None:
