@@ -135,14 +135,14 @@ class DataDir:
         """Wait until the workers of an earlier start have ended; those of a killed supervisor stop by themselves."""
         deadline, has_said = time.monotonic() + patience, False
         while not _is_free(self._workers_lock, fcntl.LOCK_EX):
+            if not has_said:
+                has_said = True
+                say("waiting for the processes of an earlier start to end")
             if time.monotonic() > deadline:
                 raise UsageError(
                     f"{self.root} is in use: processes of an earlier start are still crawling; "
                     "wait for them or stop them"
                 )
-            if not has_said:
-                has_said = True
-                say("waiting for the processes of an earlier start to end")
             await asyncio.sleep(0.1)
 
     def _check_kinds(self) -> None:
