@@ -54,7 +54,7 @@ def samples(data: Path, *options: object) -> list[dict[str, Any]]:
 
 
 def total(rows: list[dict[str, Any]], name: str) -> float:
-    return sum(row.get(name, 0) for row in rows)
+    return float(sum(row.get(name, 0) for row in rows))
 
 
 def test_the_samples_add_up_to_the_status(data: Path) -> None:

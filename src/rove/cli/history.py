@@ -67,7 +67,7 @@ class _Asked:
 @option(
     "--columns",
     metavar="LIST",
-    help="Figures with commas between them, such as 'pages/s,errors.*,claim:p95'; 'rove history --figures' lists all.",
+    help="Figures to show, such as 'pages/s,errors.*,claim:p95'; --figures lists them.",
     default_text="the most important ones; with --csv or --json all",
 )
 @option(

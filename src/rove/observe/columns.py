@@ -110,11 +110,10 @@ def check_columns(texts: Iterable[str]) -> None:
     for text in texts:
         name, part, _ = _parsed(text)
         if not (is_known(name) or is_known(f"{name}.*")):
-            known = {
-                known for figure in FIGURES for known in (figure.prefix.rstrip("."), figure.prefix.partition(".")[0])
-            }
-            close = get_close_matches(name, sorted(known), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; choose from {', '.join(sorted(known))}"
+            names = {figure.prefix.rstrip(".") for figure in FIGURES}
+            names |= {known.partition(".")[0] for known in names}
+            close = get_close_matches(name, sorted(names), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; choose from {', '.join(sorted(names))}"
             raise UsageError(f"there is no figure {name!r}{hint}")
         if part is not None and not _may_be_histogram(name):
             raise UsageError(f"{text!r}: {name} is no histogram and has no {part}; leave out '{_PART}{part}'")

@@ -29,8 +29,10 @@ BUFFERED = 360
 """Samples that are kept while the database is away: those of an hour."""
 COUNTS_SECONDS = 3.0
 """How long a sample waits for the counters of the crawl; then it is taken without them."""
-COUNTS_SHARE = 200
-"""The counters are read again after a pause this many times as long as reading them took."""
+SLOWEST_COUNT = "query.count_ready"
+"""The query of the counters whose duration grows with the crawl: with the number of domains that are ready."""
+COUNTS_SHARE = 100
+"""The counters are read again after a pause this many times as long as that query took."""
 LAST_SECONDS = 5.0
 ROLL_UPS = 3
 """Steps of the roll-up after each sample."""
@@ -129,8 +131,11 @@ class Sampler:
 
     async def _crawl_figures(self, whole: Sample) -> dict[str, float]:
         """Return the figures of the whole crawl; none if the frontier does not answer, or if it was asked just now."""
-        began = self._clock()
-        if began < self._count_at or self._frontier.troubles().get("database"):
+        now = self._clock()
+        slowest = whole.histograms.get(SLOWEST_COUNT)
+        if slowest is not None:
+            self._count_at = now + COUNTS_SHARE * slowest.longest - self._interval
+        if now < self._count_at or self._frontier.troubles().get("database"):
             return {}
         try:
             async with asyncio.timeout(COUNTS_SECONDS):
@@ -138,8 +143,6 @@ class Sampler:
         except (TimeoutError, RoveError) as error:
             log.debug("a sample without the counters of the crawl: %s", error)
             return {}
-        now = self._clock()
-        self._count_at = now + COUNTS_SHARE * (now - began) - self._interval
         return {
             **{f"urls.{state.name.lower()}": number for state, number in counts.urls.items()},
             **{f"domains.{state}": number for state, number in counts.domains.items()},
