@@ -159,6 +159,7 @@ def _look(session: Session) -> None:
     url = _a_page(session)
     session.run("status", "rove status")
     session.run("pages", "rove pages --status 200 --limit 5")
+    session.run("history", "rove history --step 10s", "rove history --columns pages/s,errors.page,phase.*:p95 --csv")
     session.run("show", f"rove show {url}", max_lines=24)
     session.run("export", f"rove export --domain {_domain(url)}")
     session.run("plot", "rove plot --panels pages,errors,in-flight", "rove plot --output crawl.html", max_lines=24)

@@ -164,16 +164,22 @@ def check_look_from_anywhere(crawl: OnPostgres, here: Path, there: Path, nowhere
     url = min(pages[there])
     site = domain_of(urlsplit(url).hostname or "")
     reading = [["status", "--json"], ["nodes", "--json"], ["pages"], ["show", url], ["export"], ["audit"]]
-    reading += [["explain", url], ["report", site], ["show", url, "--raw"]]
+    reading += [["explain", url], ["report", site], ["history", "--json"], ["history", "--machine", str(there)]]
+    reading += [["show", url, "--raw"]]
     answers = in_one_process([[*words, *crawl.options, "--data-dir", nowhere] for words in reading])
     *good, raw = answers
     assert [answer.code for answer in good] == [0] * len(good), good
-    status, nodes, listed, shown, exported, audit, explained, report = (answer.out for answer in good)
+    status, nodes, listed, shown, exported, audit, explained, report, history, theirs = (answer.out for answer in good)
     assert json.loads(status)["pages"] == sum(map(len, pages.values()))
     places = {json.loads(line)["place"]: json.loads(line)["here"] for line in nodes.splitlines()}
     assert len(places) == 2 and not any(places.values())
     assert listed.count("\n") == 20 and audit.startswith("no violations")
     assert str(there) in shown and url in explained and url in report
+    samples = [json.loads(line) for line in history.splitlines()]
+    assert sum(sample.get("pages.stored", 0) + sample.get("pages.copy", 0) for sample in samples) == len(
+        pages[here] | pages[there]
+    )
+    assert any("cpu.2" in sample for sample in samples) and theirs.startswith("until "), theirs
     assert not exported, "no page is stored here"
     for place, urls in pages.items():
         assert re.search(rf"{len(urls):,} pages .*{place}$", good[4].err, re.MULTILINE), good[4].err

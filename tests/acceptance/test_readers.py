@@ -106,6 +106,8 @@ def test_another_user_reads_a_crawl_at_every_stage(folder: Path, web: Site) -> N
     assert ended.returncode == 0, ended.stderr
     assert not (data / LOG).exists(), "a crawl that ended leaves no log"
     before = files_in(data)
-    check_answers(as_another_user(commands), running=False)
+    *answers, history = as_another_user([*commands, ["history", "--json", "--data-dir", data]])
+    check_answers(answers, running=False)
+    assert sum(json.loads(line).get("requests.page", 0) for line in history.out.splitlines()) > 0, history
     assert files_in(data) == before
     assert not list((folder / "tmp").iterdir())

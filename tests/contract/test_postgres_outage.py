@@ -20,7 +20,10 @@ from rove.frontier.postgres.database import FIRST_PAUSE, PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.session import Session
 from rove.frontier.records import Policy
+from rove.model.samples import Sample
 from rove.model.urls import UrlState
+from rove.observe.machine import Machine
+from rove.observe.sampler import Sampler
 from tests.contract.harness import PENDING, raw, url, visited
 from tests.postgres import NoServer, PostgresServer, own_server, with_database
 
@@ -168,6 +171,28 @@ async def test_a_crawl_waits_for_its_server_and_goes_on(server: PostgresServer, 
             "the database is back",
         ]
         assert crawl.frontier.outages >= 1
+
+
+async def test_no_sample_is_lost_while_the_server_is_away(server: PostgresServer, tmp_path: Path) -> None:
+    seen: list[Sample] = []
+    async with crawling(server) as crawl:
+        machine = Machine(tmp_path)
+        sampler = Sampler(
+            crawl.frontier, machine, take=list, is_loading=lambda: False, on_sample=seen.append, interval=0.1
+        )
+        async with sampler.running():
+            await until(lambda: len(seen) >= 2)
+            await asyncio.to_thread(server.stop)
+            try:
+                have = len(seen)
+                await until(lambda: len(seen) >= have + 5)
+            finally:
+                await asyncio.to_thread(start, server)
+            have = len(seen)
+            await crawl.goes_on()
+            await until(lambda: len(seen) >= have + 2)
+        stored = await raw(crawl.database, "SELECT ended FROM sample ORDER BY ended")
+    assert [row[0] for row in stored] == [sample.ended for sample in seen]
 
 
 async def test_it_is_lost_and_found_more_than_once(server: PostgresServer) -> None:

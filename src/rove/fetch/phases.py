@@ -39,11 +39,11 @@ class Phases:
         # Each time counts from the start of the request. A connection that was open already has none.
         connected: float = getinfo(pycurl.CONNECT_TIME)
         secured: float = getinfo(pycurl.APPCONNECT_TIME)
-        first_byte: float = getinfo(pycurl.STARTTRANSFER_TIME)
         if connected:
             self._connect(connected)
         if secured:
             self._tls(max(0.0, secured - connected))
-        if first_byte:
+        if getinfo(pycurl.HEADER_SIZE):  # libcurl sets the next time even if nothing was received
+            first_byte: float = getinfo(pycurl.STARTTRANSFER_TIME)
             self._first_byte(max(0.0, first_byte - (secured or connected)))
             self._transfer(max(0.0, getinfo(pycurl.TOTAL_TIME) - first_byte))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from rove.model.figures import FIGURES, Combining, Figure, Unit, figure_of
 from rove.model.samples import Sample
 
-__all__ = ["FIGURES", "Combining", "Figure", "Unit", "figure_of", "is_known", "names_in", "selected"]
+__all__ = ["FIGURES", "Combining", "Figure", "Unit", "figure_of", "in_table_order", "is_known", "names_in", "selected"]
 
 
 def is_known(pattern: str) -> bool:
@@ -31,9 +31,13 @@ def is_known(pattern: str) -> bool:
 
 def names_in(samples: Iterable[Sample]) -> list[str]:
     """Return the names of all figures and histograms of samples, in the order of the table."""
-    names = {name for sample in samples for part in (sample.figures, sample.histograms) for name in part}
+    return in_table_order(name for sample in samples for part in (sample.figures, sample.histograms) for name in part)
+
+
+def in_table_order(names: Iterable[str]) -> list[str]:
+    """Return names of figures, each once, in the order of the table."""
     places = {figure.pattern: place for place, figure in enumerate(FIGURES)}
-    return sorted(names, key=lambda name: (places[figure_of(name).pattern], name))
+    return sorted(set(names), key=lambda name: (places[figure_of(name).pattern], name))
 
 
 def selected(patterns: Sequence[str], names: Sequence[str]) -> list[str]:

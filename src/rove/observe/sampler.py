@@ -29,10 +29,11 @@ BUFFERED = 360
 """Samples that are kept while the database is away: those of an hour."""
 COUNTS_SECONDS = 3.0
 """How long a sample waits for the counters of the crawl; then it is taken without them."""
-COUNTS_SHARE = 200
-"""The counters are read again after a pause this many times as long as reading them took."""
+SLOWEST_COUNT = "query.count_ready"
+"""The query of the counters whose duration grows with the crawl: with the number of domains that are ready."""
+COUNTS_SHARE = 100
+"""The counters are read again after a pause this many times as long as that query took."""
 LAST_SECONDS = 5.0
-"""How long the end of a run waits for the last samples to be written."""
 ROLL_UPS = 3
 """Steps of the roll-up after each sample."""
 
@@ -53,11 +54,13 @@ class Sampler:
         clock: Callable[[], float] = steady_seconds,
         wall_clock: Callable[[], float] = time.time,
         interval: float = SAMPLE_SECONDS,
+        last_seconds: float = LAST_SECONDS,
     ) -> None:
         """Prepare.
 
         `take` returns what each process of this machine has done since the last call. `is_loading` tells whether seeds
-        are being loaded. `on_sample` is given each sample.
+        are being loaded. `on_sample` is given each sample. The end of a run waits `last_seconds` for the last samples
+        to be written.
         """
         self._frontier = frontier
         self._machine = machine
@@ -67,6 +70,7 @@ class Sampler:
         self._clock = clock
         self._wall_clock = wall_clock
         self._interval = interval
+        self._last_seconds = last_seconds
         self._ceiling = Ceiling()
         self._began = clock()
         self._count_at = self._began
@@ -86,7 +90,8 @@ class Sampler:
             await asyncio.wait([sampling])
             self._is_ending = True
             await self._sample_safely()
-            await asyncio.wait([writing], timeout=LAST_SECONDS)
+            self._has_new.set()
+            await asyncio.wait([writing], timeout=self._last_seconds)
             writing.cancel()
             await asyncio.wait([writing])
             if self._unwritten:
@@ -98,7 +103,8 @@ class Sampler:
             await self._sample_safely()
 
     def _seconds_to_next(self) -> float:
-        return self._interval - (self._clock() - OFFSET_SECONDS) % self._interval
+        seconds = self._interval - (self._clock() - OFFSET_SECONDS) % self._interval
+        return seconds if seconds > self._interval / 2 else seconds + self._interval
 
     async def _sample_safely(self) -> None:
         try:
@@ -125,8 +131,11 @@ class Sampler:
 
     async def _crawl_figures(self, whole: Sample) -> dict[str, float]:
         """Return the figures of the whole crawl; none if the frontier does not answer, or if it was asked just now."""
-        began = self._clock()
-        if began < self._count_at:
+        now = self._clock()
+        slowest = whole.histograms.get(SLOWEST_COUNT)
+        if slowest is not None:
+            self._count_at = now + COUNTS_SHARE * slowest.longest - self._interval
+        if now < self._count_at or self._frontier.troubles().get("database"):
             return {}
         try:
             async with asyncio.timeout(COUNTS_SECONDS):
@@ -134,8 +143,6 @@ class Sampler:
         except (TimeoutError, RoveError) as error:
             log.debug("a sample without the counters of the crawl: %s", error)
             return {}
-        now = self._clock()
-        self._count_at = now + COUNTS_SHARE * (now - began) - self._interval
         return {
             **{f"urls.{state.name.lower()}": number for state, number in counts.urls.items()},
             **{f"domains.{state}": number for state, number in counts.domains.items()},
