@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from rove.frontier.lists import Lists
+from rove.frontier.looking import Looking
 from rove.frontier.query_times import TimesReader
 from rove.frontier.records import (
     Added,
@@ -304,7 +304,7 @@ class Catalog(Protocol):
         """Save how far a seed file has been loaded."""
 
 
-class FrontierReader(Lists, Protocol):
+class FrontierReader(Looking, Protocol):
     """The queries of the inspecting commands, which may run beside a crawl."""
 
     async def counts(self) -> Counts:

@@ -51,6 +51,12 @@ class CrawlTables(DomainTables, QueueTables, SampleTables, Protocol):
     async def failing_domains(self, limit: int) -> list[Any]:
         """Return the rows of the domains that keep failing."""
 
+    def query_names(self) -> list[str]:
+        """Return the names of the statements that can be explained."""
+
+    async def explain_query(self, name: str) -> list[str]:
+        """Return the plan of a statement."""
+
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
 
@@ -87,6 +93,8 @@ class CrawlReader:
         self.latest_samples = history.latest_samples
         self.domains = DomainList(tables, slice_size=domain_limit).page
         self.queue = UrlQueue(tables).read
+        self.query_names = tables.query_names
+        self.explain_query = tables.explain_query
 
     async def runs(self) -> list[Run]:
         return [

@@ -39,7 +39,9 @@ class PostgresBackend:
 
         With `era_file`, a server that lacks a part of the crawl's past is noticed.
         """
-        self._database = PostgresDatabase(url, schema, on_news=on_news, era_file=era_file, only_reads=not register)
+        self._database = PostgresDatabase(
+            url, schema, on_news=on_news, era_file=era_file, only_reads=not register, node=machine.name
+        )
         self._node = machine if register else None
         self.machine = 0
         """The number of this node in the database, once it is open."""

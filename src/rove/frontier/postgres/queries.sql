@@ -1258,3 +1258,18 @@ SELECT id FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > :now::bigint LI
 
 -- name: suspected_domains
 SELECT domain FROM url WHERE {suspected} LIMIT :limit::bigint;
+
+-- name: sample_urls
+-- The domains that are due next, each with its first URL, as parameters of explain_query.
+SELECT d.id, d.name, d.token, u.fingerprint, u.url, u.priority, u.position
+FROM (SELECT id, name, token FROM domain WHERE ready_at >= 0 ORDER BY ready_at LIMIT :limit::bigint) AS d
+CROSS JOIN LATERAL (
+    SELECT fingerprint, url, priority, position FROM url
+    WHERE url.domain = d.id AND state = 0
+    ORDER BY priority, position LIMIT 1
+) AS u;
+
+-- name: sample_requests
+-- The last requests, as parameters of explain_query.
+SELECT visit, seq, coalesce(content_hash, 0), process, robots FROM request
+WHERE visit >= 0 ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;

@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -207,6 +208,18 @@ class SqliteDatabase:
                     results += self._connection.execute(_for_rows(query, count), values).fetchall()
                 start += count
         return results
+
+    def plan(self, query: str) -> list[Row]:
+        """Return the plan of a named query: number, number of the step above it, unused, and text of each step."""
+        assert self._connection is not None, "the database is not open"
+        has_rows = ONE_ROW in QUERIES[query]
+        text = _for_rows(query, 1) if has_rows else QUERIES[query]
+        names = set(re.findall(r"(?<!:):(\w+)", text))
+        # JSON is parsed for the plan, so the rows must be some.
+        parameters = (
+            [None] * text.count("?") if has_rows else {name: "[]" if name == "rows" else None for name in names}
+        )
+        return self._connection.execute(f"EXPLAIN QUERY PLAN {text}", parameters).fetchall()
 
     def overwrite_deleted(self) -> None:
         """From now on, overwrite what is deleted with zeros, so that it cannot be found in the file."""
