@@ -21,7 +21,13 @@ COMMANDS = {
         "demo": "demo",
     },
     "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
-    "Inside": {"domains": "looking", "queue": "looking", "explain-query": "queries", "plot": "plot"},
+    "Inside": {
+        "domains": "looking",
+        "queue": "looking",
+        "skipped": "looking",
+        "plot": "plot",
+        "explain-query": "queries",
+    },
     "Webmasters": {
         "explain": "webmasters",
         "report": "webmasters",

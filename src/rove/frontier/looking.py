@@ -6,6 +6,7 @@ from typing import Protocol
 
 from rove.frontier.domain_list import DomainCursor, DomainPage, DomainQuery
 from rove.frontier.url_queue import QueuedUrl
+from rove.model.skipped import SkippedLink
 
 
 class Looking(Protocol):
@@ -24,6 +25,13 @@ class Looking(Protocol):
         """Return pending URLs of a domain or of all, in the order in which they will be requested.
 
         They are up to `limit`, at most url_queue.MOST_QUEUED. `delay` is the operator's delay.
+        """
+
+    async def skipped(self) -> list[SkippedLink]:
+        """Return examples of links that were not taken, by reason: at most model.skipped.SAMPLED of each.
+
+        They are a random choice among the URLs, whatever number of times each was found. Left out are seeds, and URLs
+        that were accepted and deleted later.
         """
 
     def query_names(self) -> list[str]:

@@ -15,12 +15,14 @@ from rove.frontier.records import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_records
 from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
+from rove.frontier.rows.skipped import skipped_link
 from rove.frontier.runs import Participant, Run
 from rove.frontier.sample_reader import SampleReader, SampleTables
 from rove.frontier.url_queue import QueueTables, UrlQueue
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
 from rove.model.request_counts import is_listed_with_pages
+from rove.model.skipped import SkippedLink
 from rove.model.visits import OriginRecord
 from rove.policy.constants import VISIT_BUDGET
 
@@ -111,6 +113,9 @@ class CrawlReader:
 
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
         return [known_url(row) for row in await self._tables.known_urls(keys)] if keys else []
+
+    async def skipped(self) -> list[SkippedLink]:
+        return [skipped_link(row) for row in await self._tables.fetch("skipped_links")]
 
     async def seeds(self) -> AsyncIterator[list[KnownUrl]]:
         last: int | None = _LOWEST
