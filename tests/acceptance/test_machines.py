@@ -164,15 +164,17 @@ def check_look_from_anywhere(crawl: OnPostgres, here: Path, there: Path, nowhere
     url = min(pages[there])
     site = domain_of(urlsplit(url).hostname or "")
     reading = [["status", "--json"], ["nodes", "--json"], ["pages"], ["show", url], ["export"], ["audit"]]
-    reading += [["explain", url], ["report", site], ["show", url, "--raw"]]
+    reading += [["explain", url], ["report", site], ["domains", "--search", site], ["queue", "--json"], ["skipped"]]
+    reading += [["explain-query", "lease"], ["show", url, "--raw"]]
     answers = in_one_process([[*words, *crawl.options, "--data-dir", nowhere] for words in reading])
     *good, raw = answers
     assert [answer.code for answer in good] == [0] * len(good), good
-    status, nodes, listed, shown, exported, audit, explained, report = (answer.out for answer in good)
+    status, nodes, listed, shown, exported, audit, explained, report, *lists, plan = (answer.out for answer in good)
     assert json.loads(status)["pages"] == sum(map(len, pages.values()))
     places = {json.loads(line)["place"]: json.loads(line)["here"] for line in nodes.splitlines()}
     assert len(places) == 2 and not any(places.values())
     assert listed.count("\n") == 20 and audit.startswith("no violations")
+    assert site in lists[0] and "actual time" in plan
     assert str(there) in shown and url in explained and url in report
     assert not exported, "no page is stored here"
     for place, urls in pages.items():
