@@ -2,8 +2,7 @@
 
 -- fragment: tables
 -- The same as TABLES in tables.py; a test compares them.
-domain, url, origin, request, skipped, content, robots_text, sample, exclusion, seed_source, retry, run, process,
-    counter
+domain, url, origin, request, skipped, content, robots_text, sample, exclusion, seed_source, retry, run, process, counter
 
 
 -- SQLite: what the source is.
