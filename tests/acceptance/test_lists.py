@@ -117,17 +117,19 @@ def check_queue(data: Path) -> None:
 
 def check_skipped(data: Path) -> None:
     where = ["--data-dir", data]
-    text, examples, of_small = in_one_process(
+    text, examples, of_small, none = in_one_process(
         [
             ["skipped", "--limit", 2, *where],
             ["skipped", "--reason", "file-type", "--limit", 100, "--json", *where],
             ["skipped", "--domain", "small.test", "--json", *where],
+            ["skipped", "--reason", "trap", *where],
         ]
     )
     assert "file-type: 8 links, 7 examples, 2 shown\n" in text.out and "port: 1 link, 1 example, 1 shown\n" in text.out
     found = rows(examples)
     assert {row["url"] for row in found} == set(FILES) and {row["reason_total"] for row in found} == {8}
     assert {row["page"] for row in found} <= {"http://big.test/", "http://small.test/"}
+    assert none.err == "rove: no link has the reason trap\n"
     assert "http://small.test:1/" in {row["url"] for row in rows(of_small)}
 
 

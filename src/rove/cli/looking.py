@@ -96,7 +96,10 @@ async def skipped(crawl: CrawlGiven, reason: str | None, domain: str | None, lim
     name = None if domain is None else domain_given(domain)
     async with crawl.opened() as archive:
         links, counts = await archive.reader.skipped(), (await archive.reader.counts()).not_accepted
-    for known, examples in examples_by_reason(links, counts, reason=reason, domain=name).items():
+    found = examples_by_reason(links, counts, reason=reason, domain=name)
+    if not found:
+        print_note("rove: every link was taken" if reason is None else f"rove: no link has the reason {reason}")
+    for known, examples in found.items():
         total = counts.get(known, 0)
         if not json:
             print_lines(skipped_lines(known, examples, total=total, limit=limit))
