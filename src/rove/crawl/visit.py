@@ -372,18 +372,14 @@ class Visit:
 
         The links to its own domain are that domain's own. So are those to the domain that vouches for a sitemap.
         """
-        record = self._record
         refused: list[tuple[NotAccepted, CrawlUrl]] = []
         own_domains = (source.domain,) if vouching is None else (source.domain, vouching)
-        record.links_found += len(links)
-        record.links += self._context.gate.admitted(
-            self._context.seen.unseen_links(links, own_domains),
-            depth=depth,
-            source=source,
-            own_domains=own_domains,
-            refused=refused,
+        self._record.links_found += len(links)
+        unseen = self._context.seen.unseen_links(links, own_domains)
+        self._record.links += self._context.gate.admitted(
+            unseen, depth=depth, source=source, own_domains=own_domains, refused=refused
         )
-        record.refuse(refused, source, self._context.skip_sample)
+        self._record.refuse(refused, source, self._context.skip_sample)
 
     def _add_link(self, link: Target, source: CrawlUrl, *, vouching: int | None = None) -> bool:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
