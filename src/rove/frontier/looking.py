@@ -18,7 +18,7 @@ class Looking(Protocol):
     async def domains(self, query: DomainQuery, *, limit: int, after: DomainCursor | None = None) -> DomainPage:
         """Return up to `limit` domains, at most domain_list.MOST_LISTED, that follow the last one of the page before.
 
-        Unless an index has the domains in this order, all of them are read once: a million in a second.
+        Unless an index has the domains in this order, all of them are read once: a million in seconds.
         """
 
     async def queue(self, *, delay: float, limit: int, domain: int | None = None) -> list[QueuedUrl]:
