@@ -38,7 +38,10 @@ MAX_LINES = 14
 MAX_WIDTH = 118
 CRAWL_SECONDS = 30
 _SEEDS = {
-    "library.test/": Reply("<title>Library</title>" + "".join(f"<a href=/{page}>a page</a>" for page in range(4))),
+    "library.test/": Reply(
+        "<title>Library</title><a href=/catalogue.pdf>all books</a><a href=http://museum.test:6000/>the museum</a>"
+        + "".join(f"<a href=/{page}>a page</a>" for page in range(4))
+    ),
     **{f"library.test/{page}": Reply(f"<title>Page {page}</title>") for page in range(4)},
     "museum.test/": Reply(status=301, headers={"Location": "http://www.museum.test/"}),
     "www.museum.test/": Reply("<title>Museum</title>"),
@@ -162,6 +165,8 @@ def _look(session: Session) -> None:
     session.run("history", "rove history --step 10s", "rove history --columns pages/s,errors.page,phase.*:p95 --csv")
     session.run("show", f"rove show {url}", max_lines=24)
     session.run("export", f"rove export --domain {_domain(url)}")
+    session.run("domains", "rove domains --limit 5", "rove domains --by delay --limit 3")
+    session.run("queue", "rove queue --limit 5", f"rove queue --domain {_domain(url)} --limit 3")
     session.run("plot", "rove plot --panels pages,errors,in-flight", "rove plot --output crawl.html", max_lines=24)
 
 
@@ -174,6 +179,7 @@ def _look_at_seeds(session: Session) -> None:
         politely = "--email me@crawler.test --delay 0.1 --allow-short-delay"
         session.run("", f"rove crawl seeds.txt {politely} {shlex.join(web.reach)}")
     session.run("seeds", "rove seeds", "rove seeds --failed --json", "rove seeds add more.csv")
+    session.run("skipped", "rove skipped")
     session.run("retry", "rove retry --status 503", "rove status | grep retried")
 
 
@@ -206,6 +212,7 @@ def _use_machines(session: Session) -> None:
         wait_for(lambda: any((session.folder / "second" / "warc").glob("*")))
         time.sleep(5)  # let it crawl a little, so that there is something to show
         session.run("nodes", f"rove nodes --frontier {SHOWN_URL}")
+        session.run("explain-query", "rove explain-query settle_urls")
 
 
 def _a_page(session: Session) -> str:

@@ -217,7 +217,7 @@ def _of_sitemaps() -> Iterator[tuple[str, float]]:
     some = _urls(f"http://a.test/{'seg/' * 20}{n}?a={n}&b=c" for n in range(CHILDREN_PER_TURN))
     yield "sitemap index: 100 children admitted", cpu_ms(lambda: [gate.admits(u, depth=1, source=page) for u in some])
     listed = _urls(f"http://a.test/{n}/page?id={n}" for n in range(MAX_SITEMAP_URLS))
-    links = gate.admitted(listed, depth=1, source=page, own_domains=(page.domain,), refused={})
+    links = gate.admitted(listed, depth=1, source=page, own_domains=(page.domain,), refused=[])
     assert len(links) == MAX_SITEMAP_URLS
     yield "50,000 URLs of a sitemap: those that may be new", longest_step(lambda: new_links(links, SeenSet(), {}))
 

@@ -30,6 +30,7 @@ def _page(body: str) -> Reply:
 
 ROBOTS = f"# {HOSTILE}\nUser-agent: *\nDisallow: /private/{REVERSED}\nDisallow: /{ESCAPES}\n"
 LINKS = "".join(f'<a href="{path}"></a>' for path in (*PAGES, f"/{HOSTILE}?q={HOSTILE}"))
+LINKS += f'<a href="/{HOSTILE}.pdf"></a>'
 ANSWERS = {
     f"{HOST}/robots.txt": Reply(ROBOTS, type="text/plain"),
     f"{HOST}/": _page(LINKS),

@@ -165,15 +165,18 @@ def check_look_from_anywhere(crawl: OnPostgres, here: Path, there: Path, nowhere
     site = domain_of(urlsplit(url).hostname or "")
     reading = [["status", "--json"], ["nodes", "--json"], ["pages"], ["show", url], ["export"], ["audit"]]
     reading += [["explain", url], ["report", site], ["history", "--json"], ["history", "--machine", str(there)]]
+    reading += [["domains", "--search", site], ["queue", "--json"], ["skipped"], ["explain-query", "lease"]]
     reading += [["show", url, "--raw"]]
     answers = in_one_process([[*words, *crawl.options, "--data-dir", nowhere] for words in reading])
     *good, raw = answers
     assert [answer.code for answer in good] == [0] * len(good), good
-    status, nodes, listed, shown, exported, audit, explained, report, history, theirs = (answer.out for answer in good)
+    status, nodes, listed, shown, exported, audit, explained, report, *more = (answer.out for answer in good)
+    history, theirs, domains, _, _, plan = more
     assert json.loads(status)["pages"] == sum(map(len, pages.values()))
     places = {json.loads(line)["place"]: json.loads(line)["here"] for line in nodes.splitlines()}
     assert len(places) == 2 and not any(places.values())
     assert listed.count("\n") == 20 and audit.startswith("no violations")
+    assert site in domains and "actual time" in plan
     assert str(there) in shown and url in explained and url in report
     samples = [json.loads(line) for line in history.splitlines()]
     assert sum(sample.get("pages.stored", 0) + sample.get("pages.copy", 0) for sample in samples) == len(

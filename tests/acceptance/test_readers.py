@@ -52,6 +52,10 @@ def reading_commands(data: Path) -> list[list[object]]:
         ["explain", PAGES[0], *where],
         ["report", "a.test", *where],
         ["nodes", *where],
+        ["domains", *where, "--json"],
+        ["queue", *where, "--json"],
+        ["skipped", *where],
+        ["explain-query", "domains_in_slice", *where],
     ]
 
 
@@ -61,7 +65,7 @@ def check_answers(answers: list[Answer], *, running: bool, copied: bool = False)
         assert answer.code == 0, answer
         assert ("temporary copy" in answer.err) == copied, answer
         assert copied or not answer.err, answer
-    status, pages, shown, exported, audit, explained, report, nodes = (answer.out for answer in answers)
+    status, pages, shown, exported, audit, explained, report, nodes, *lists, plan = (answer.out for answer in answers)
     assert json.loads(status)["pages"] == len(PAGES) + 1
     assert json.loads(status)["running"] == running
     assert pages.count("Title") == len(PAGES)
@@ -71,6 +75,8 @@ def check_answers(answers: list[Answer], *, running: bool, copied: bool = False)
     assert audit.startswith("no violations"), audit
     assert PAGES[0] in explained and PAGES[0] in report
     assert "pages" in nodes
+    assert {json.loads(line)["domain"] for line in lists[0].splitlines()} == {"a.test", "held.test"}
+    assert all(json.loads(line)["domain"] == "held.test" for line in lists[1].splitlines()) and "SEARCH domain" in plan
 
 
 def files_in(folder: Path) -> dict[str, tuple[int, int]]:

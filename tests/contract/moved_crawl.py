@@ -29,6 +29,7 @@ from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import Content, DelaySource, Location, RequestKind
 from rove.model.samples import Sample
+from rove.model.skipped import SkippedLink
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, VisitResult
 from rove.policy.retry_filter import RetryFilter
@@ -48,6 +49,7 @@ TIMES = {
     "origin": ("expires_at", "fetched_at"),
     "robots_text": ("at",),
     "request": ("began", "ended"),
+    "skipped": ("at",),
     "exclusion": ("at", "lifted_at"),
     "retry": ("at", "ended"),
     "run": ("started",),
@@ -238,7 +240,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
             _deferred(leases["deferred.test"], 40.0, failing=False),
             _deferred(leases["again.test"], 40.0, failing=False),
             _deferred(leases["held.test"], 640.0, failing=True),
-            visited(leases["nothing.test"], requested=False),
+            visited(leases["nothing.test"], requested=False).replace(skipped=_skipped()),
         ]
     )
     await frontier.exclude({leases["x.test"].domain: "x.test", 77: "never.test"})
@@ -253,6 +255,15 @@ def settled_visit(lease: Lease, *states: UrlState) -> VisitResult:
         for seq, pending in enumerate(lease.urls[: len(states)])
     ]
     return visited(lease, *states, requests=rows)
+
+
+def _skipped() -> list[SkippedLink]:
+    """Return links that were not taken; some have the same fingerprint, or differ in the domain alone."""
+    keys = [(reason, number % 5, number % 3) for number in range(12) for reason in ("budget", "port")]
+    return [
+        SkippedLink(reason=reason, fingerprint=fingerprint, domain=domain, url="http://x.test/ü", page="http://y.test/")
+        for reason, fingerprint, domain in keys
+    ]
 
 
 def _with_text(visit: VisitResult) -> VisitResult:
@@ -306,7 +317,13 @@ async def check_times(path: Path, target: Target, clock: Clock) -> None:
 async def _check_column(
     path: Path, target: Target, table: str, column: str, bounds: tuple[int, int], where: str = "true"
 ) -> None:
-    keys = {"url": "url", "origin": "origin", "request": "visit || '/' || seq", "robots_text": "name"}
+    keys = {
+        "skipped": "reason || '/' || fingerprint || '/' || domain",
+        "url": "url",
+        "origin": "origin",
+        "request": "visit || '/' || seq",
+        "robots_text": "name",
+    }
     key = keys.get(table, "id")
     sql = f"SELECT {key}, {column} FROM {table} WHERE {where}"
     with sqlite_file(path) as connection:

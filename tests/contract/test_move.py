@@ -277,7 +277,7 @@ async def test_a_value_that_does_not_fit_is_an_error(tmp_path: Path, target: Tar
 
 async def test_slices_are_found_by_key(tmp_path: Path) -> None:
     path, _ = await crawl_in(tmp_path)
-    values = {"shift": 1, "machine": 1, "retried": 1, "limit": 5, "key0": 1, "key1": 1}
+    values = {"shift": 1, "machine": 1, "retried": 1, "limit": 5, "key0": 1, "key1": 1, "key2": 1}
     with sqlite_file(path) as connection:
         for table in TABLES:
             query = load_queries("move")[f"slice_{table.name}"]

@@ -124,6 +124,8 @@ USED = {
     "queue_more": ["url_pending: domain, priority"],
     "leased_domains": ["domain_leased: "],
     "suspected_domains": ["url_suspect: "],
+    "sample_urls": ["domain_due: ready_at", "url_pending: domain"],
+    "sample_requests": ["request_pkey: visit"],
     "save_robots_texts": ["robots_text_of_domain: domain, at"],
     "kept_robots_texts": ["robots_text_pkey: name"],
     "robots_text": ["robots_text_pkey: name"],

@@ -26,6 +26,7 @@ READ_WHOLE = {
     "exclusions",
     "exclusion_history",
     "retries",
+    "skipped_links",
     "has_table",
     "has_any_table",
 }

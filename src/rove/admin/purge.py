@@ -58,6 +58,7 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
             domain = domain_around(pattern)
             assert domain is not None, "the command refuses a pattern that is wider than one domain"
             await _forget_titles(backend, form.domain_id(domain), covered.covers_url, done)
+            await _forget_skipped(backend, covered.covers_url)
             await _purge(data.warc, backend, form, covered.covers_url, say, done)
             return done
 
@@ -75,6 +76,12 @@ async def _forget_titles(backend: Backend, domain: int, is_purged: Callable[[str
             await backend.forget_titles(batch)
             batch = []
     await backend.forget_titles(batch)
+
+
+async def _forget_skipped(backend: Backend, is_purged: Callable[[str], bool]) -> None:
+    """Delete examples of links that were not taken and that lead to purged hosts or are on their pages."""
+    links = [link for link in await backend.reader.skipped() if is_purged(link.url) or is_purged(link.page)]
+    await backend.forget_skipped(links)
 
 
 async def _purge(

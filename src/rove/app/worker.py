@@ -36,6 +36,7 @@ from rove.model.samples import Sample
 from rove.notation.log_line import log_line
 from rove.policy.concurrency import Bounds
 from rove.policy.outage import OutageRules
+from rove.resources import activity
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -112,6 +113,7 @@ def main() -> None:
     # Unbuffered, because more lines may follow.
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
     order = msgspec.json.decode(line, type=WorkerOrder)
+    activity.begin(f"crawl, process {order.name}")
     try:
         log_file = DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.name)
         start_logging(log_file, order.log_level, takes_stderr=True)

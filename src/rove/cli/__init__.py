@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from rove import __version__
+from rove.resources import activity
 
 COMMANDS = {
     "Crawl": {
@@ -20,7 +21,14 @@ COMMANDS = {
         "demo": "demo",
     },
     "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
-    "Inside": {"domains": "looking", "queue": "looking", "history": "history", "plot": "plot"},
+    "Inside": {
+        "domains": "looking",
+        "queue": "looking",
+        "skipped": "looking",
+        "history": "history",
+        "plot": "plot",
+        "explain-query": "queries",
+    },
     "Webmasters": {
         "explain": "webmasters",
         "report": "webmasters",
@@ -45,7 +53,7 @@ class _Commands(click.Group):
         if cmd_name not in _MODULES:
             return None
         module = import_module(f"rove.cli.{_MODULES[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def resolve_command(
@@ -87,5 +95,7 @@ def _hint(word: str) -> str:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="rove", help="Show the version and exit.")
-def rove() -> None:
+@click.pass_context
+def rove(context: click.Context) -> None:
     """A polite, fast, crash-proof broad web crawler."""
+    activity.begin(context.invoked_subcommand or "")

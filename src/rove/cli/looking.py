@@ -1,4 +1,4 @@
-"""`rove domains` and `queue`: look at what a crawl knows and what it does next, running or not."""
+"""`rove domains`, `queue` and `skipped`: look at what a crawl knows and does next, and at what it leaves out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from rove.inspect.lookup import domain_given, domain_of_site, site_named
 from rove.inspect.open_crawl import Archive
 from rove.inspect.page_query import did_you_mean
 from rove.inspect.queue_rows import queued_json, queued_lines
+from rove.inspect.skipped_rows import examples_by_reason, skipped_json, skipped_lines
+from rove.model.skipped import SAMPLED
+from rove.model.urls import NotAccepted
 from rove.notation.humanize import counted
 
 DEFAULT_ROWS = 20
+DEFAULT_EXAMPLES = 5
 _ORDERS = [order.value for order in DomainOrder]
 _STATES = [*(state.value for state in DomainState), *(trait.value for trait in DomainTrait)]
 
@@ -50,7 +54,7 @@ async def domains(crawl: CrawlGiven, by: str, state: str | None, search: str, li
     print_note(f"rove: {len(page.domains):,} of {counted(total, 'domain')}{matching}")
 
 
-@click.command(cls=Command, short_help="List pending URLs in the order in which they will be requested.")
+@click.command(cls=Command, short_help="List pending URLs in the order of their requests.")
 @crawl_to_read
 @option("--domain", metavar="DOMAIN", help="Only URLs of this domain.")
 @option("--limit", **whole_number(1, MOST_QUEUED), default=DEFAULT_ROWS, help="Maximum number of URLs.")
@@ -74,6 +78,34 @@ async def queue(crawl: CrawlGiven, domain: str | None, limit: int, json: bool) -
     if urls:
         print_lines(queued_lines(urls))
     print_note(f"rove: {note}")
+
+
+@click.command(cls=Command, short_help="Show examples of links that were not taken.")
+@crawl_to_read
+@option("--reason", type=click.Choice([reason.value for reason in NotAccepted]), help="Only links with this reason.")
+@option("--domain", metavar="DOMAIN", help="Only links to this domain or on its pages.")
+@option("--limit", **whole_number(1, SAMPLED), default=DEFAULT_EXAMPLES, help="Maximum number of links of each reason.")
+@json_option
+@reading
+async def skipped(crawl: CrawlGiven, reason: str | None, domain: str | None, limit: int, json: bool) -> None:
+    """Show examples of links that were not taken, with the reason and the page that has the link.
+
+    Of each reason, up to 1,000 links are kept: a random choice among their URLs. All are counted, and a URL that is
+    found ten times counts ten times.
+    """
+    name = None if domain is None else domain_given(domain)
+    async with crawl.opened() as archive:
+        links, counts = await archive.reader.skipped(), (await archive.reader.counts()).not_accepted
+    found = examples_by_reason(links, counts, reason=reason, domain=name)
+    if not found:
+        print_note("rove: every link was taken" if reason is None else f"rove: no link has the reason {reason}")
+    for known, examples in found.items():
+        total = counts.get(known, 0)
+        if not json:
+            print_lines(skipped_lines(known, examples, total=total, limit=limit))
+            continue
+        for link in examples[:limit]:
+            print_json(skipped_json(link, total))
 
 
 async def _queue_note(archive: Archive, name: str | None, shown: int) -> str:

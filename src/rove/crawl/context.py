@@ -16,6 +16,7 @@ from rove.crawl.progress import Progress
 from rove.crawl.seen import SeenSet
 from rove.crawl.shutdown import Shutdown
 from rove.crawl.silence import SilentVisits
+from rove.crawl.skip_sample import SkipSample
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.policy.gate import Gate
@@ -52,6 +53,8 @@ class CrawlContext:
     long_robots: LongRobots = field(default_factory=LongRobots)
     seen: SeenSet = field(default_factory=SeenSet)
     """Links that are in the frontier already."""
+    skip_sample: SkipSample = field(default_factory=SkipSample)
+    """Which of the links that are not taken are kept as examples."""
     batch_size: int = 256
     """Visits written in one batch."""
     batch_seconds: float = 0.1

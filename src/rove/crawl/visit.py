@@ -31,7 +31,7 @@ from rove.model.outcomes import (
 )
 from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
 from rove.model.text_hash import text_hash
-from rove.model.urls import UrlState
+from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.sitemap import Listed, read_sitemap
@@ -372,16 +372,14 @@ class Visit:
 
         The links to its own domain are that domain's own. So are those to the domain that vouches for a sitemap.
         """
-        record = self._record
+        refused: list[tuple[NotAccepted, CrawlUrl]] = []
         own_domains = (source.domain,) if vouching is None else (source.domain, vouching)
-        record.links_found += len(links)
-        record.links += self._context.gate.admitted(
-            self._context.seen.unseen_links(links, own_domains),
-            depth=depth,
-            source=source,
-            own_domains=own_domains,
-            refused=record.not_accepted,
+        self._record.links_found += len(links)
+        unseen = self._context.seen.unseen_links(links, own_domains)
+        self._record.links += self._context.gate.admitted(
+            unseen, depth=depth, source=source, own_domains=own_domains, refused=refused
         )
+        self._record.refuse(refused, source, self._context.skip_sample)
 
     def _add_link(self, link: Target, source: CrawlUrl, *, vouching: int | None = None) -> bool:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
@@ -389,7 +387,7 @@ class Visit:
         self._record.links_found += 1
         penalty = gate.admits(link.url, depth=link.depth, hops=link.hops, source=source, any_file=link.may_be_a_file)
         if not isinstance(penalty, int):
-            self._record.not_accepted[penalty] += 1
+            self._record.refuse([(penalty, link.url)], source, self._context.skip_sample)
             return False
         # What a seed redirects to counts as a seed, in whatever domain it is.
         is_foreign = link.depth > 0 and link.url.domain not in (source.domain, vouching)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
+from rove.crawl.skip_sample import SkipSample
 from rove.model.ledger import Content, RequestKind, RequestRow, Settlement
 from rove.model.marks import Mark
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, WrongType
 from rove.model.reasons import RequestError, status_error
+from rove.model.skipped import SkippedLink
 from rove.model.text_hash import robots_name
-from rove.model.urls import NewUrl, UrlState
+from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, RobotsStatus, Settled, VisitResult
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
@@ -44,7 +46,7 @@ class VisitRecord:
 
     __slots__ = (
         *("held", "lease", "share", "requests", "pages", "links", "wanted_robots", "settled", "deferred"),
-        *("not_accepted", "answers", "request_began", "finished_at", "requesting_host", "contents"),
+        *("not_accepted", "skipped", "answers", "request_began", "finished_at", "requesting_host", "contents"),
         *("postponed", "links_found", "_origins", "_page_rows"),
     )
 
@@ -67,6 +69,8 @@ class VisitRecord:
         """URLs that stay pending for a while, by fingerprint."""
         self.not_accepted: Counter[str] = Counter()
         """Links that may not enter the frontier, counted by reason."""
+        self.skipped: list[SkippedLink] = []
+        """Examples of them."""
         self.answers = Answers()
         self.request_began = 0.0
         """Start of the last request, by the process's steady clock."""
@@ -216,6 +220,25 @@ class VisitRecord:
         self.links.clear()
         self.update_memory()
 
+    def refuse(self, links: Iterable[tuple[NotAccepted, CrawlUrl]], source: CrawlUrl, sample: SkipSample) -> None:
+        """Count links that may not enter the frontier, and keep examples; `source` is the page that has them."""
+        for reason, link in links:
+            self.not_accepted[reason] += 1
+            if sample.chooses(reason, link.fingerprint):
+                self.skip(reason, link.domain, link.fingerprint, link.text, page=source.text)
+
+    def skip(self, reason: NotAccepted, domain: int, fingerprint: int, url: str, *, page: str = "") -> None:
+        """Keep a link that was not taken as an example; without a page, the last request brought it."""
+        self.skipped.append(
+            SkippedLink(
+                reason=reason.value,
+                domain=domain,
+                fingerprint=fingerprint,
+                url=url,
+                page=page or (self.requests[-1].url if self.requests else ""),
+            )
+        )
+
     def settle(self, fingerprint: int, state: UrlState, reason: str = "") -> None:
         """Record that a URL leaves pending."""
         self.settled[fingerprint] = Settled(fingerprint=fingerprint, state=state, reason=reason)
@@ -246,6 +269,7 @@ class VisitRecord:
             self.links.clear()
             self.links_found = 0
             self.not_accepted.clear()
+            self.skipped.clear()
             self._origins.clear()
             self.answers.failure = None
         self.requests = [row if row.status else row.replace(settlement=Settlement.OFFLINE) for row in self.requests]
@@ -265,6 +289,7 @@ class VisitRecord:
             deferred=tuple(self.deferred.values()),
             requests=tuple(self.requests),
             not_accepted=dict(self.not_accepted),
+            skipped=tuple(self.skipped),
             pace=pacing.pace,
             pause=pacing.pause if self.requested else self.postponed,
             pause_from=pacing.reason,
@@ -274,7 +299,9 @@ class VisitRecord:
     def requests_only(self, now: float, delay: float) -> VisitResult:
         """Return a result that settles no URL, for a visit whose pages could not be written."""
         requests = [row.replace(settlement=Settlement.LOST) for row in self.requests]
-        return self.result(now, delay).replace(settled=(), deferred=(), requests=requests, not_accepted={}, contents=())
+        return self.result(now, delay).replace(
+            settled=(), deferred=(), requests=requests, not_accepted={}, skipped=(), contents=()
+        )
 
 
 def _body_bytes(fetched: Fetched | None) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from rove.crawl.context import CrawlContext
 from rove.crawl.known_texts import KnownTexts
 from rove.crawl.seen import SeenSet
+from rove.crawl.skip_sample import SkipSample
 from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
 from rove.frontier.records import Added
@@ -207,10 +208,11 @@ class BatchWriter:
             await new_links(may_be_new, seen, links)
             await new_links(others, seen, beyond)
         scope = NotAccepted.OUT_OF_SCOPE if self._context.settings.seeds_only else None
-        news = AddedLinks()
+        news = AddedLinks(self._context.skip_sample)
         await self._add(list(links.values()), exempt, scope, news)
         self._new_domains.note(batch, news.made)
         await self._add(list(beyond.values()), exempt, scope or NotAccepted.NEW_DOMAINS, news)
+        _note_skipped(batch, news.skipped)
         for record in batch:
             news.not_taken.update(record.not_accepted)
         found = sum(record.links_found for record in batch)
@@ -238,13 +240,17 @@ class BatchWriter:
 class AddedLinks:
     """What became of the links of a batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, sample: SkipSample) -> None:
+        """`sample` chooses the examples of links that were refused."""
+        self._sample = sample
         self.made: set[int] = set()
         """Domains that were not in the frontier before."""
         self.new = 0
         self.evicted = 0
         self.not_taken: Counter[str] = Counter()
         """Links that were refused, by reason."""
+        self.skipped: list[tuple[NotAccepted, NewUrl]] = []
+        """Examples of them."""
 
     def note(self, added: Added) -> None:
         """Note the result of an add."""
@@ -252,6 +258,20 @@ class AddedLinks:
         self.new += added.unseen
         self.evicted += added.evicted
         self.not_taken.update(added.not_accepted)
+        chooses = self._sample.chooses
+        self.skipped += [(reason, url) for reason, url in added.skipped if chooses(reason, url.fingerprint)]
+
+
+def _note_skipped(batch: Sequence[VisitRecord], skipped: Sequence[tuple[NotAccepted, NewUrl]]) -> None:
+    """Note links that the frontier did not take with the visits that found them. There are few, and mostly none."""
+    if not skipped:
+        return
+    reasons = {url.url: reason for reason, url in skipped}
+    for record in batch:
+        for link in record.links:
+            reason = reasons.pop(link.url, None)
+            if reason is not None:
+                record.skip(reason, link.domain, link.fingerprint, link.url)
 
 
 async def new_links(found: Sequence[NewUrl], seen: SeenSet, links: dict[str, NewUrl]) -> None:

@@ -8,7 +8,7 @@ frontier is correct without this.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from rove.frontier.priority import priority_of
@@ -157,25 +157,41 @@ class Inserted(NamedTuple):
     trimmed: list[Trimmed]
     made: list[int]
     """Domains that were not in the frontier before."""
-    not_accepted: Mapping[str, int]
-    """URLs that are not in the frontier, by reason. Those that were accepted earlier and are deleted now count too."""
+    outside: Sequence[NewUrl]
+    """URLs of new domains, if none are accepted."""
 
 
-def added(inserted: Inserted, dropped: Iterable[NewUrl]) -> Added:
-    """Return the result of an add, which had dropped some URLs before it began its transaction."""
+def added(
+    inserted: Inserted,
+    urls: Sequence[NewUrl],
+    *,
+    dropped: Sequence[NewUrl],
+    collided: Sequence[NewUrl],
+    refuse_new_domains: NotAccepted | None,
+) -> Added:
+    """Return the result of an add of these URLs, without those that were dropped before it began its transaction."""
     trimmed = inserted.trimmed
-    refused = {(url.domain, url.fingerprint) for url in (*dropped, *inserted.dropped)}
+    refused = {(url.domain, url.fingerprint) for url in (*dropped, *collided, *inserted.dropped)}
     refused |= {(url.domain, url.fingerprint) for url in trimmed}
     evicted = sum(not url.is_new for url in trimmed)
-    not_accepted = Counter(inserted.not_accepted)
-    not_accepted[NotAccepted.BUDGET] -= evicted
     return Added(
         unseen=inserted.unseen - (len(trimmed) - evicted),
         refused=frozenset(refused),
         made=frozenset(inserted.made),
-        not_accepted=+not_accepted,
         evicted=evicted,
+        skipped=[
+            *((NotAccepted.BUDGET, url) for url in (*dropped, *_trimmed_of(trimmed, urls))),
+            *((NotAccepted.COLLISION, url) for url in collided),
+            *((NotAccepted.ADDRESS_GROUP, url) for url in inserted.dropped),
+            *((refuse_new_domains, url) for url in inserted.outside if refuse_new_domains is not None),
+        ],
     )
+
+
+def _trimmed_of(trimmed: Sequence[Trimmed], urls: Sequence[NewUrl]) -> list[NewUrl]:
+    """Return those of the URLs that were inserted and deleted again."""
+    keys = {(url.domain, url.fingerprint) for url in trimmed if url.is_new}
+    return [url for url in urls if (url.domain, url.fingerprint) in keys] if keys else []
 
 
 def count_trimmed(trimmed: Sequence[Trimmed], changes: Counter[str]) -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from rove.frontier.lists import Lists
+from rove.frontier.looking import Looking
 from rove.frontier.query_times import TimesReader
 from rove.frontier.records import (
     Added,
@@ -32,6 +32,7 @@ from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Location, RequestRow
 from rove.model.samples import Distribution, Sample
+from rove.model.skipped import SkippedLink
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 from rove.policy.retry_filter import RetryFilter
@@ -304,7 +305,7 @@ class Catalog(Protocol):
         """Save how far a seed file has been loaded."""
 
 
-class FrontierReader(Lists, Protocol):
+class FrontierReader(Looking, Protocol):
     """The queries of the inspecting commands, which may run beside a crawl."""
 
     async def counts(self) -> Counts:
@@ -420,6 +421,9 @@ class Backend(Protocol):
 
     async def forget_titles(self, pages: Sequence[tuple[int, int]]) -> None:
         """Delete the titles of these requests, given by visit and number, from the ledger."""
+
+    async def forget_skipped(self, links: Sequence[SkippedLink]) -> None:
+        """Delete these examples of links that were not taken."""
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         """Save the new locations of texts of this node; skip those that have moved elsewhere since."""

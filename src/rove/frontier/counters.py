@@ -31,7 +31,7 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         pages=counters.get("urls.done", 0),
         bytes=counters.get("bytes", 0),
         request_counts=request_counts(counters),
-        not_accepted=not_accepted_in(counters),
+        not_accepted=_family(counters, "not_accepted."),
         blocked=_family(counters, "blocked."),
         leases=counters.get("leases", 0),
         without_request=_family(counters, "no_request."),
@@ -40,11 +40,6 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         evicted=counters.get("evicted", 0),
         domains_answered=counters.get("domains.answered", 0),
     )
-
-
-def not_accepted_in(counters: Mapping[str, int]) -> dict[str, int]:
-    """Return the counters of URLs that were not accepted, by reason."""
-    return _family(counters, "not_accepted.")
 
 
 def reach_from(counters: Mapping[str, int], *, responding: Sequence[int]) -> Reach:

@@ -15,12 +15,14 @@ from rove.frontier.records import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_records
 from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
+from rove.frontier.rows.skipped import skipped_link
 from rove.frontier.runs import Participant, Run
 from rove.frontier.sample_reader import SampleReader, SampleTables
 from rove.frontier.url_queue import QueueTables, UrlQueue
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
 from rove.model.request_counts import is_listed_with_pages
+from rove.model.skipped import SkippedLink
 from rove.model.visits import OriginRecord
 from rove.policy.constants import VISIT_BUDGET
 
@@ -50,6 +52,12 @@ class CrawlTables(DomainTables, QueueTables, SampleTables, Protocol):
 
     async def failing_domains(self, limit: int) -> list[Any]:
         """Return the rows of the domains that keep failing."""
+
+    def query_names(self) -> list[str]:
+        """Return the names of the statements that can be explained."""
+
+    async def explain_query(self, name: str) -> list[str]:
+        """Return the plan of a statement."""
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
@@ -87,6 +95,8 @@ class CrawlReader:
         self.latest_samples = history.latest_samples
         self.domains = DomainList(tables, slice_size=domain_limit).page
         self.queue = UrlQueue(tables).read
+        self.query_names = tables.query_names
+        self.explain_query = tables.explain_query
 
     async def runs(self) -> list[Run]:
         return [
@@ -103,6 +113,9 @@ class CrawlReader:
 
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
         return [known_url(row) for row in await self._tables.known_urls(keys)] if keys else []
+
+    async def skipped(self) -> list[SkippedLink]:
+        return [skipped_link(row) for row in await self._tables.fetch("skipped_links")]
 
     async def seeds(self) -> AsyncIterator[list[KnownUrl]]:
         last: int | None = _LOWEST

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rove.model.ledger import Location, RequestRow
-from rove.model.urls import UrlState
+from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.model.visits import Pace
 from rove.policy.budget import DomainBudget
 
@@ -56,10 +57,15 @@ class Added:
     """Domain and fingerprint of the URLs that did not fit, and of those that were deleted to make room."""
     made: frozenset[int] = frozenset()
     """Domains that were not in the frontier before."""
-    not_accepted: Mapping[str, int] = field(default_factory=dict)
-    """URLs of this add that are not in the frontier, by reason."""
+    skipped: Sequence[tuple[NotAccepted, NewUrl]] = ()
+    """URLs of this add that are not in the frontier now, with the reason."""
     evicted: int = 0
     """URLs that were accepted earlier and were deleted to make room."""
+
+    @property
+    def not_accepted(self) -> Counter[str]:
+        """How many URLs of this add are not in the frontier, by reason."""
+        return Counter(reason.value for reason, _ in self.skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import msgspec
 
 from rove.model.ledger import Content, DelaySource, RequestRow
 from rove.model.reasons import NoRequestReason
+from rove.model.skipped import SkippedLink
 from rove.model.struct import Record
 from rove.model.urls import PendingUrl, UrlState
 
@@ -86,6 +87,8 @@ class VisitResult(Record, frozen=True, kw_only=True, gc=False):
     requests: Sequence[RequestRow] = ()
     not_accepted: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Links that may not enter the frontier, counted by reason."""
+    skipped: Sequence[SkippedLink] = ()
+    """Links that were not taken, as examples."""
     pace: Pace = Pace()
     pause: float = 0.0
     """Seconds to leave the domain alone after the visit, because its responses ask for it; after a visit without a

@@ -6,7 +6,7 @@ visit acts upon and `rove explain` renders.
 
 from __future__ import annotations
 
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -116,9 +116,9 @@ class Gate:
         depth: int,
         source: CrawlUrl,
         own_domains: Collection[int],
-        refused: MutableMapping[str, int],
+        refused: list[tuple[NotAccepted, CrawlUrl]],
     ) -> list[NewUrl]:
-        """Return the links of a page that may enter the frontier; count the reasons of the others in `refused`.
+        """Return the links of a page that may enter the frontier; append the others to `refused` with their reasons.
 
         Links to other domains than `own_domains` are foreign. Decides like `admits`, but in one pass: a page has sixty
         links, most of them to a few origins.
@@ -141,7 +141,7 @@ class Gate:
                     new_urls.append(link.new_url(depth=depth, penalty=cost, is_foreign=is_foreign))
                     continue
                 refusal = NotAccepted.TRAP
-            refused[refusal] = refused.get(refusal, 0) + 1
+            refused.append((refusal, link))
         return new_urls
 
     def judge(self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0) -> Verdict:

@@ -115,6 +115,7 @@ class TestRoom:
         offered = [link.url for name, links in calls if name == "add begins" for link in links]
         assert Counter(offered) == dict.fromkeys(urls[1:3], 1) | dict.fromkeys(urls[3:], 3)
         assert (await workspace.counts()).not_accepted == {"budget": 9}
+        assert {(reason, url) for reason, url, _ in await workspace.skipped()} == {("budget", url) for url in urls[3:]}
 
     async def test_the_target_of_a_redirect_is_settled_even_without_room(self, workspace: Workspace) -> None:
         first, second, *_ = LINKED
@@ -311,6 +312,7 @@ async def test_seeds_only_keeps_to_the_domains_of_the_seeds(workspace: Workspace
         *("http://a.test/", "http://a.test/more", "http://b.test/", "http://b.test/in")
     }
     assert (await workspace.counts()).not_accepted == {"out-of-scope": 1}
+    assert await workspace.skipped() == {("out-of-scope", "http://c.test/out", "http://a.test/")}
 
 
 async def test_a_crawl_ends_when_only_failing_origins_are_left(workspace: Workspace) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from rove.crawl.skip_sample import SkipSample
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.model.ledger import Content, DelaySource, Location, RequestKind, Settlement
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome
 from rove.model.text_hash import robots_name
-from rove.model.urls import UrlState
+from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, RobotsStatus, Settled
 from rove.policy.pacing import REPEATS_MEMORY
 from rove.store.contract import Page, Stored
@@ -99,7 +100,7 @@ def test_settled_and_deferred_urls_are_in_the_result(record: VisitRecord) -> Non
     record.settle(2, UrlState.FAILED)
     record.settle(2, UrlState.DONE)
     record.defer(3, 140.0, attempts=1, failing=False)
-    record.not_accepted["too-deep"] += 2
+    record.refuse([(NotAccepted.TOO_DEEP, URL)] * 2, URL, SkipSample())
     result = record.result(0.0, DELAY)
     assert list(result.settled) == [
         Settled(fingerprint=1, state=UrlState.BLOCKED, reason="robots.txt"),
@@ -108,6 +109,8 @@ def test_settled_and_deferred_urls_are_in_the_result(record: VisitRecord) -> Non
     (deferred,) = result.deferred
     assert (deferred.fingerprint, deferred.seconds, deferred.attempts) == (3, 140.0, 1)
     assert result.not_accepted == {"too-deep": 2}
+    (example,) = result.skipped
+    assert (example.reason, example.url, example.page) == ("too-deep", URL.text, URL.text)
 
 
 def test_pages_get_their_locations_in_order(record: VisitRecord) -> None:
@@ -152,11 +155,11 @@ def test_a_visit_that_could_not_be_written_still_reports_its_requests(record: Vi
     note(record, page(), now=12.0)
     record.settle(URL.fingerprint, UrlState.DONE)
     record.defer(5, 1.0, attempts=1, failing=False)
-    record.not_accepted["too-deep"] += 2
+    record.refuse([(NotAccepted.TOO_DEEP, URL)], URL, SkipSample())
     result = record.requests_only(20.0, DELAY)
     assert result.lease == LEASE
     assert result.requested and result.since_finish == pytest.approx(8.0)
-    assert (result.settled, result.deferred, result.not_accepted) == ((), (), {})
+    assert (result.settled, result.deferred, result.not_accepted, result.skipped) == ((), (), {}, ())
     assert list(result.requests) == [record.requests[0].replace(settlement=Settlement.LOST)]
     assert not VisitRecord(held()).requests_only(20.0, DELAY).requested
 

@@ -224,6 +224,11 @@ class Workspace:
     async def counts(self) -> Counts:
         return await self.frontier.counts()
 
+    async def skipped(self) -> set[tuple[str, str, str]]:
+        """Return reason, URL and page of the examples of links that were not taken."""
+        reader = CrawlReader(SqliteTables(self.database))
+        return {(link.reason, link.url, link.page) for link in await reader.skipped()}
+
     async def some_turns(self) -> None:
         """Give the crawl time to work: it shares the thread of the database and the event loop with this call."""
         for _ in range(20):

@@ -17,7 +17,7 @@ from rove.frontier.capacity import (
     naming_domains,
 )
 from rove.frontier.priority import priority_of
-from rove.model.urls import NewUrl
+from rove.model.urls import NewUrl, NotAccepted
 from rove.policy.budget import DomainBudget
 
 ROOM = 400
@@ -97,14 +97,22 @@ def test_the_memory_is_bounded(time: Time) -> None:
 
 def test_a_url_that_is_deleted_at_once_does_not_count_as_new() -> None:
     trimmed = [Trimmed(1, 2, 1, True), Trimmed(1, 3, 1, False)]
-    not_accepted = {"budget": 3, "address-group": 1}
-    inserted = Inserted(unseen=5, dropped=[new_url(4, 1)], trimmed=trimmed, made=[7], not_accepted=not_accepted)
-    result = added(inserted, [new_url(1, 1)])
+    dropped, collided, stranger, outside = (new_url(number, 1) for number in (1, 6, 4, 8))
+    inserted = Inserted(unseen=5, dropped=[stranger], trimmed=trimmed, made=[7], outside=[outside])
+    urls = [new_url(2, 1), stranger, outside, new_url(9, 1)]
+    result = added(inserted, urls, dropped=[dropped], collided=[collided], refuse_new_domains=NotAccepted.OUT_OF_SCOPE)
+    assert result.skipped == [
+        (NotAccepted.BUDGET, dropped),
+        (NotAccepted.BUDGET, urls[0]),
+        (NotAccepted.COLLISION, collided),
+        (NotAccepted.ADDRESS_GROUP, stranger),
+        (NotAccepted.OUT_OF_SCOPE, outside),
+    ]
     assert result.unseen == 4
-    assert result.not_accepted == {"budget": 2, "address-group": 1}, "one that was accepted earlier is evicted"
+    assert result.not_accepted == {"budget": 2, "collision": 1, "address-group": 1, "out-of-scope": 1}
     assert result.evicted == 1
     assert result.made == {7}
-    assert result.refused == {(1, 1), (1, 2), (1, 3), (1, 4)}
+    assert result.refused == {(1, 1), (1, 2), (1, 3), (1, 4), (1, 6)}
 
 
 def test_foreign_urls_are_dropped_where_a_domain_is_full_of_its_own(domains: FullDomains) -> None:

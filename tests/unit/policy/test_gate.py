@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from rove.errors import UsageError
@@ -13,6 +11,7 @@ from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.exclusions import Exclusions, parse_exclusions
 from rove.policy.file_types import file_types_with
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
+from rove.urls.canonical import CrawlUrl
 from tests.unit.crawl.scripted import crawl_url
 
 EXCLUDED = ["example.org", "www.only.test", "192.0.2.1", "[2001:db8::1]", "gov", "4"]
@@ -118,7 +117,7 @@ def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None
     ]
     links = [crawl_url(text) for text in texts]
     one_by_one = [gate.admits(link, depth=depth, source=source) for link in links]
-    refused: dict[str, int] = {NotAccepted.TRAP: 2}
+    refused: list[tuple[NotAccepted, CrawlUrl]] = []
     offers = gate.admitted(links, depth=depth, source=source, own_domains=(source.domain,), refused=refused)
     assert offers == [
         link.new_url(depth=depth, penalty=answer, is_foreign=link.host != "a.test")
@@ -126,8 +125,8 @@ def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None
         if not isinstance(answer, NotAccepted)
     ]
     assert all(isinstance(offer, NewUrl) for offer in offers)
-    refusals = Counter(answer for answer in one_by_one if isinstance(answer, NotAccepted))
-    assert refused == refusals + Counter({NotAccepted.TRAP: 2})
+    refusals = zip(one_by_one, links, strict=True)
+    assert refused == [(answer, link) for answer, link in refusals if isinstance(answer, NotAccepted)]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from rove.frontier.dsn import redacted
 from rove.frontier.move.source import Source
 from rove.frontier.move.tables import TABLES
 from rove.frontier.move.target import fetch
-from rove.frontier.postgres.connector import CONNECT_SECONDS
+from rove.frontier.postgres.connector import CONNECT_SECONDS, application_name
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.errors import DRIVER_ERRORS
+from rove.resources import activity
 
 
 async def complete(source: Source, database: PostgresDatabase) -> dict[str, int]:
@@ -24,7 +25,10 @@ async def complete(source: Source, database: PostgresDatabase) -> dict[str, int]
         connection = await asyncpg.connect(
             database.url,
             timeout=CONNECT_SECONDS,
-            server_settings={"application_name": "rove", "search_path": f'"{database.schema}"'},
+            server_settings={
+                "application_name": application_name(activity.current(), ""),
+                "search_path": f'"{database.schema}"',
+            },
         )
         rows = await _compare(source, connection)
         await fetch(

@@ -43,7 +43,7 @@ async def move(
     Returns the number of rows by what people call them: domains, URLs …
     """
     source = Source(path)
-    database = PostgresDatabase(url, schema, connections=1, on_news=say)
+    database = PostgresDatabase(url, schema, connections=1, on_news=say, node=node.name)
     try:
         await source.open()
         await database.open(create=True)

@@ -2,7 +2,7 @@
 
 -- fragment: tables
 -- The same as TABLES in tables.py; a test compares them.
-domain, url, origin, request, content, robots_text, sample, exclusion, seed_source, retry, run, process, counter
+domain, url, origin, request, skipped, content, robots_text, sample, exclusion, seed_source, retry, run, process, counter
 
 
 -- SQLite: what the source is.
@@ -54,6 +54,11 @@ FROM origin WHERE (domain, origin) > (:key0, CAST(:key1 AS TEXT)) ORDER BY domai
 -- name: slice_request
 SELECT visit AS key0, seq AS key1, *, began + :shift AS began, ended + :shift AS ended, :machine AS machine
 FROM request WHERE (visit, seq) > (:key0, :key1) ORDER BY visit, seq LIMIT :limit;
+
+-- name: slice_skipped
+SELECT hex(reason) AS key0, fingerprint AS key1, domain AS key2, *, at + :shift AS at
+FROM skipped WHERE (reason, fingerprint, domain) > (CAST(:key0 AS TEXT), :key1, :key2)
+ORDER BY reason, fingerprint, domain LIMIT :limit;
 
 -- name: slice_content
 SELECT hash AS key0, *, :machine AS machine FROM content WHERE hash > :key0 ORDER BY hash LIMIT :limit;
@@ -111,6 +116,9 @@ SELECT count(*) AS "robots.txt records" FROM origin;
 -- name: count_request
 SELECT count(*) AS "requests" FROM request;
 
+-- name: count_skipped
+SELECT count(*) AS "skipped links" FROM skipped;
+
 -- name: count_content
 SELECT count(*) AS "texts" FROM content;
 
@@ -146,8 +154,8 @@ SELECT pg_advisory_xact_lock(hashtextextended(:name::text, 0));
 
 -- name: holds_rows
 SELECT EXISTS (SELECT FROM domain) OR EXISTS (SELECT FROM url) OR EXISTS (SELECT FROM origin)
-    OR EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM content) OR EXISTS (SELECT FROM robots_text)
-    OR EXISTS (SELECT FROM sample)
+    OR EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM skipped) OR EXISTS (SELECT FROM content)
+    OR EXISTS (SELECT FROM robots_text) OR EXISTS (SELECT FROM sample)
     OR EXISTS (SELECT FROM exclusion) OR EXISTS (SELECT FROM seed_source) OR EXISTS (SELECT FROM retry)
     OR EXISTS (SELECT FROM run) OR EXISTS (SELECT FROM process) OR EXISTS (SELECT FROM counter);
 

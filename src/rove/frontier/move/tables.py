@@ -52,6 +52,7 @@ TABLES = (
     ),
     Table(name="origin", one="robots.txt record", title="robots.txt records", start=(BEFORE_INTEGERS, "")),
     Table(name="request", one="request", title="requests", start=_PAIR, counters=_REQUESTS),
+    Table(name="skipped", one="skipped link", title="skipped links", start=("", BEFORE_INTEGERS, BEFORE_INTEGERS)),
     Table(name="content", one="text", title="texts"),
     Table(name="robots_text", one="robots.txt file", title="robots.txt files", start=("",), has_bodies=True),
     Table(name="sample", one="sample", title="samples", start=_PAIR, has_bodies=True),

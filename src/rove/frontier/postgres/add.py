@@ -24,7 +24,7 @@ from rove.frontier.capacity import (
     naming_domains,
 )
 from rove.frontier.collisions import DomainCollision, check_names, names_by_id, without_collisions
-from rove.frontier.counters import count_wanted_again, not_accepted_in
+from rove.frontier.counters import count_wanted_again
 from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.counters import add_counters
@@ -75,7 +75,7 @@ class PostgresAdding:
 
         inserted, collided = await self._keeping_apart(urls, counted, work)
         self._full.note(inserted.trimmed)
-        return added(inserted, [*dropped, *collided])
+        return added(inserted, urls, dropped=dropped, collided=collided, refuse_new_domains=refuse_new_domains)
 
     async def _keeping_apart(
         self,
@@ -186,11 +186,12 @@ class PostgresAdding:
         trimmed: list[Trimmed] = []
         made: list[int] = []
         strangers: list[NewUrl] = []
+        outside: list[NewUrl] = []
         if refuse_new_domains is not None:
             known = {row[0] for row in await session.fetch("known_domains", domains=list(names))}
-            within = [url for url in urls if url.domain in known]
-            changes[f"not_accepted.{refuse_new_domains}"] += len(urls) - len(within)
-            urls = within
+            outside = [url for url in urls if url.domain not in known]
+            changes[f"not_accepted.{refuse_new_domains}"] += len(outside)
+            urls = [url for url in urls if url.domain in known]
         groups = groups_in(urls)
         if groups:
             urls, strangers = await _within_groups(session, urls, groups, changes)
@@ -200,7 +201,7 @@ class PostgresAdding:
             excess = self._full.excess(raised)
             trimmed = await trim(session, excess, changes, exempt=exempt) if excess else []
         await add_counters(session, changes)
-        return Inserted(sum(unseen.values()), strangers, trimmed, made, not_accepted_in(changes))
+        return Inserted(sum(unseen.values()), strangers, trimmed, made, outside)
 
     async def _raise_pending(
         self, session: Session, unseen: Mapping[int, int], names: Mapping[int, str], changes: Counter[str]

@@ -17,6 +17,7 @@ from rove.frontier.records import MovedContent, Node, Policy
 from rove.frontier.rows.contents import location_key, relocation_row
 from rove.frontier.rows.requests import LOCATION_COLUMNS, location_values
 from rove.model.ledger import Location, RequestRow
+from rove.model.skipped import SkippedLink
 
 GONE_AFTER_MS = 15_000
 """A process without a heartbeat for this long counts as dead."""
@@ -39,7 +40,9 @@ class PostgresBackend:
 
         With `era_file`, a server that lacks a part of the crawl's past is noticed.
         """
-        self._database = PostgresDatabase(url, schema, on_news=on_news, era_file=era_file, only_reads=not register)
+        self._database = PostgresDatabase(
+            url, schema, on_news=on_news, era_file=era_file, only_reads=not register, node=machine.name
+        )
         self._node = machine if register else None
         self.machine = 0
         """The number of this node in the database, once it is open."""
@@ -84,6 +87,10 @@ class PostgresBackend:
 
     async def forget_titles(self, pages: Sequence[tuple[int, int]]) -> None:
         await self._database.batch("forget_titles", ("visits", "seqs"), pages)
+
+    async def forget_skipped(self, links: Sequence[SkippedLink]) -> None:
+        rows = [(link.reason, link.fingerprint, link.domain) for link in links]
+        await self._database.batch("forget_skipped", ("reasons", "fingerprints", "domains"), rows)
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         columns = ("hashes", "files", "offsets", "domains", "visits", "new_files", "new_offsets", "new_lengths")

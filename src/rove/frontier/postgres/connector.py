@@ -15,10 +15,13 @@ from rove.frontier.postgres.era_guard import EraGuard, read_server
 from rove.frontier.postgres.errors import DRIVER_ERRORS
 from rove.frontier.postgres.session import Session
 from rove.frontier.query_times import Timings
+from rove.resources import activity
 
 CONNECT_SECONDS = 10.0
 SECONDS_PER_HOST = 2.0
 """Timeout where the URL names several hosts: one that is silent must not keep rove from the others."""
+LONGEST_NAME = 63
+"""Bytes of a name that a server keeps."""
 SESSION_SETTINGS = {
     "application_name": "rove",
     "jit": "off",
@@ -37,10 +40,11 @@ SESSION_SETTINGS = {
 class Connector:
     """Opens the connections of one process to one crawl."""
 
-    def __init__(self, url: str, schema: str, timings: Timings, guard: EraGuard | None) -> None:
-        """`guard` looks at every connection to a database that holds the crawl."""
+    def __init__(self, url: str, schema: str, timings: Timings, guard: EraGuard | None, *, node: str = "") -> None:
+        """`guard` looks at every connection to a database that holds the crawl. `node` names this data directory."""
         self._hosts = hosts_of(url)
-        self._settings = {**SESSION_SETTINGS, "search_path": f'"{schema}"'}
+        name = application_name(activity.current(), node)
+        self._settings = {**SESSION_SETTINGS, "application_name": name, "search_path": f'"{schema}"'}
         self._timings = timings
         self._guard = guard
         self._schema = schema
@@ -121,6 +125,16 @@ class Connector:
     async def _has_eras(self, session: Session) -> bool:
         self._is_made = self._is_made or await session.value("has_table", schema=self._schema, name="era")
         return self._is_made
+
+
+def application_name(doing: str, node: str) -> str:
+    """Return the name of a connection in pg_stat_activity: what its process does, and for which data directory.
+
+    >>> application_name("crawl, process 2", "crawler-1:/srv/rove-data"), application_name("", "")
+    ('rove: crawl, process 2, crawler-1:/srv/rove-data', 'rove')
+    """
+    what = ", ".join(filter(None, (doing, node)))
+    return f"rove: {what}".encode("ascii", "replace").decode()[:LONGEST_NAME] if what else "rove"
 
 
 def hosts_of(url: str) -> list[str]:

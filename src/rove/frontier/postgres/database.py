@@ -69,11 +69,12 @@ class PostgresDatabase:
         probe_seconds: float = PROBE_SECONDS,
         era_file: EraFile | None = None,
         only_reads: bool = False,
+        node: str = "",
     ) -> None:
         """`on_news` is called once when the server is lost and once when it is back.
 
         With `era_file`, every new connection is checked: does the server have the past that the file remembers? With
-        `only_reads`, nothing is written about that.
+        `only_reads`, nothing is written about that. `node` names this data directory to the server.
         """
         self.url = url
         self.schema = schema
@@ -99,7 +100,7 @@ class PostgresDatabase:
             if era_file is None
             else EraGuard(schema, self.location, era_file, lambda text: self.on_news(text), only_refuses=only_reads)
         )
-        self._connector = Connector(url, schema, self.timings, self.guard)
+        self._connector = Connector(url, schema, self.timings, self.guard, node=node)
         self._probe_seconds = probe_seconds
         self._longest_pause = LONGEST_PAUSE_OF_SEVERAL if self._connector.has_several_hosts else LONGEST_PAUSE
         self._silence = SilenceWatch(self._probe, self._note_waiting, silent_seconds=silent_seconds)

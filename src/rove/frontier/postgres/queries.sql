@@ -2,7 +2,8 @@
 -- Every connection uses generic plans and may neither scan a table nor hash one (database.py).
 -- tests/contract/test_postgres_plans.py reads the plan of each query.
 --
--- All transactions take locks in the same order: URLs by key, then domains by id, then counters by name. No transaction
+-- All transactions take locks in the same order: URLs by key, then domains by id, then skipped links by key, then counters
+-- by name. No transaction
 -- waits for a domain row while it holds a counter row. None waits for a URL row while it holds the row of its domain:
 -- URLs are changed or deleted only under the lock of their domain's row, and URLs that an add inserts are invisible
 -- until it commits.
@@ -1258,3 +1259,41 @@ SELECT id FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > :now::bigint LI
 
 -- name: suspected_domains
 SELECT domain FROM url WHERE {suspected} LIMIT :limit::bigint;
+
+-- name: sample_urls
+-- The domains that are due next, each with its first URL, as parameters of explain_query.
+SELECT d.id, d.name, d.token, u.fingerprint, u.url, u.priority, u.position
+FROM (SELECT id, name, token FROM domain WHERE ready_at >= 0 ORDER BY ready_at LIMIT :limit::bigint) AS d
+CROSS JOIN LATERAL (
+    SELECT fingerprint, url, priority, position FROM url
+    WHERE url.domain = d.id AND state = 0
+    ORDER BY priority, position LIMIT 1
+) AS u;
+
+-- name: sample_requests
+-- The last requests, as parameters of explain_query.
+SELECT visit, seq, coalesce(content_hash, 0), process, robots FROM request
+WHERE visit >= 0 ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
+
+-- name: insert_skipped
+-- Sorted by key, so that two settles never wait for each other in a circle.
+INSERT INTO skipped (reason, fingerprint, domain, url, page, at)
+SELECT e.*, now
+FROM {server_clock}
+CROSS JOIN unnest(:reasons::text[], :fingerprints::bigint[], :domains::bigint[], :urls::text[], :pages::text[])
+    AS e (reason, fingerprint, domain, url, page)
+ORDER BY e.reason, e.fingerprint, e.domain
+ON CONFLICT DO NOTHING;
+
+-- name: trim_skipped
+-- Keeps the :most lowest of a reason.
+DELETE FROM skipped WHERE reason = :reason::text AND fingerprint >= (
+    SELECT fingerprint FROM skipped WHERE reason = :reason::text ORDER BY fingerprint LIMIT 1 OFFSET :most::bigint);
+
+-- name: skipped_links
+SELECT reason, fingerprint, domain, url, page, at FROM skipped ORDER BY reason, fingerprint;
+
+-- name: forget_skipped
+DELETE FROM skipped AS s USING unnest(:reasons::text[], :fingerprints::bigint[], :domains::bigint[])
+    AS e (reason, fingerprint, domain)
+WHERE s.reason = e.reason AND s.fingerprint = e.fingerprint AND s.domain = e.domain;

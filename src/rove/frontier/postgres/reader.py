@@ -8,6 +8,7 @@ from typing import Any
 from rove.frontier.counters import counts_from
 from rove.frontier.postgres.contents import fetch_contents
 from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.explain import explain_query, query_names
 from rove.frontier.postgres.session import Session
 from rove.frontier.records import Node
 from rove.frontier.rows.contents import content_record
@@ -60,6 +61,12 @@ class PostgresTables:
 
     async def domain(self, id: int) -> list[Any]:
         return await self.fetch("domain_record", id=id)
+
+    def query_names(self) -> list[str]:
+        return query_names()
+
+    async def explain_query(self, name: str) -> list[str]:
+        return await explain_query(self._database, name)
 
     async def now(self) -> int:
         return int(await self._database.value("now"))

@@ -17,6 +17,7 @@ from rove.frontier.priority import ALONE, CLASSES, HELD, RETRIED, SUSPECT
 from rove.frontier.records import LostVisit, Policy, Suspicion
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import REQUEST_COLUMNS, ledger_rows, request_values
+from rove.frontier.rows.skipped import SKIPPED_COLUMNS, reasons_in, skipped_rows
 from rove.frontier.rows.visits import (
     Closing,
     SuspectedUrl,
@@ -28,6 +29,7 @@ from rove.frontier.rows.visits import (
     suspect_rows,
 )
 from rove.model.reasons import SUSPECTED
+from rove.model.skipped import SAMPLED
 from rove.model.visits import VisitResult
 
 
@@ -57,6 +59,7 @@ class PostgresSettling:
         rows = ledger_rows(visits, in_force, policy=self._policy, process=process)
         await self._insert_requests(session, rows, changes)
         await insert_contents(session, valid, self._machine)
+        await _insert_skipped(session, valid)
         count_leases(valid, changes)
         await add_counters(session, changes)
         return len(valid)
@@ -134,6 +137,14 @@ class PostgresSettling:
     async def _insert_requests(self, session: Session, rows: list[list[Any]], changes: Counter[str]) -> None:
         inserted = await session.batch("insert_requests", REQUEST_COLUMNS, rows, machine=self._machine)
         count_requests(inserted, changes)
+
+
+async def _insert_skipped(session: Session, visits: Sequence[VisitResult]) -> None:
+    """Keep examples of links that were not taken. Most visits have none."""
+    rows = skipped_rows(visits)
+    await session.batch("insert_skipped", SKIPPED_COLUMNS, rows)
+    for reason in reasons_in(rows):
+        await session.fetch("trim_skipped", reason=reason, most=SAMPLED)
 
 
 async def settle_urls(session: Session, rows: list[tuple[Any, ...]], changes: Counter[str]) -> Counter[int]:

@@ -23,7 +23,7 @@ from rove.frontier.capacity import (
     naming_domains,
 )
 from rove.frontier.collisions import DomainCollision, check_names, names_by_id, without_collisions
-from rove.frontier.counters import count_wanted_again, not_accepted_in
+from rove.frontier.counters import count_wanted_again
 from rove.frontier.priority import ALONE, FOREIGN, RETRIED, URLS_PER_ADD, WANTED_ROBOTS, priority_of
 from rove.frontier.records import MAX_WANTED_ROBOTS, Added
 from rove.frontier.rows.records import url_record
@@ -62,12 +62,13 @@ class SqliteAdding:
 
         def work(urls: Sequence[NewUrl], changes: Counter[str]) -> Inserted:
             strangers: list[NewUrl] = []
+            outside: list[NewUrl] = []
             groups = groups_in(urls)
             now = self._now()
             number = self._database.execute("next_number", name="adds", count=1)[0][0]
             first = number * URLS_PER_ADD
             if refuse_new_domains is not None:
-                urls = _of_known_domains(self._database, urls, refuse_new_domains, changes)
+                urls, outside = _of_known_domains(self._database, urls, refuse_new_domains, changes)
             if groups:
                 urls, strangers = _within_groups(self._database, urls, groups, changes)
             if not as_seeds:
@@ -75,11 +76,11 @@ class SqliteAdding:
             unseen = _insert_urls(self._database, urls, first, as_seeds=as_seeds)
             made, raised = self._raise_pending(unseen, urls, now, changes)
             trimmed = trim(self._database, self._full.excess(raised), changes, exempt=exempt, first=first)
-            return Inserted(unseen.total(), strangers, trimmed, made, not_accepted_in(changes))
+            return Inserted(unseen.total(), strangers, trimmed, made, outside)
 
         inserted, collided = self._keeping_apart(urls, counted, work)
         self._full.note(inserted.trimmed)
-        return added(inserted, [*dropped, *collided])
+        return added(inserted, urls, dropped=dropped, collided=collided, refuse_new_domains=refuse_new_domains)
 
     def _keeping_apart(
         self, urls: Sequence[NewUrl], counted: Counter[str], work: Callable[[Sequence[NewUrl], Counter[str]], T]
@@ -286,9 +287,10 @@ def _within_groups(
 
 def _of_known_domains(
     database: SqliteDatabase, urls: Sequence[NewUrl], reason: NotAccepted, changes: Counter[str]
-) -> list[NewUrl]:
+) -> tuple[list[NewUrl], list[NewUrl]]:
+    """Split URLs into those of domains that are known and the others."""
     domains = list({url.domain: None for url in urls})
     known = {row[0] for row in database.batch("known_domains", domains)}
-    within = [url for url in urls if url.domain in known]
-    changes[f"not_accepted.{reason}"] += len(urls) - len(within)
-    return within
+    outside = [url for url in urls if url.domain not in known]
+    changes[f"not_accepted.{reason}"] += len(outside)
+    return [url for url in urls if url.domain in known] if outside else list(urls), outside

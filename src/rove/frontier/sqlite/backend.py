@@ -19,6 +19,7 @@ from rove.frontier.sqlite.eras import begin_era_if_older
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.ledger import Location, RequestRow
+from rove.model.skipped import SkippedLink
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,15 @@ class SqliteBackend:
         def work() -> None:
             self._database.overwrite_deleted()
             self._database.batch("forget_titles", pages)
+
+        await self._database.write(work)
+
+    async def forget_skipped(self, links: Sequence[SkippedLink]) -> None:
+        rows = [(link.reason, link.fingerprint, link.domain) for link in links]
+
+        def work() -> None:
+            self._database.overwrite_deleted()
+            self._database.batch("forget_skipped", rows)
 
         await self._database.write(work)
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,14 +30,12 @@ from rove.frontier.query_times import Timings, timing_lines
 from rove.frontier.schema import Schema
 from rove.frontier.sqlite.errors import damage_text, mapped
 from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
+from rove.frontier.sqlite.many_rows import INSERT_SIZES, for_rows
 from rove.frontier.sqlite.read_only import ReadOnlyFile, needs_new_connection
 
 TURN_NAME = "frontier.turn"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 10 * 1024
-ONE_ROW = "(:row)"
-INSERT_SIZES = (1024, 256, 64, 16, 4, 1)
-"""The numbers of rows that an INSERT may have. Few different ones, so that few statements are prepared."""
 ROWS_PER_STATEMENT = 2_000
 """Rows that one statement reads as JSON. It needs several times their size while it runs."""
 BUSY_SECONDS = 30.0
@@ -204,9 +202,14 @@ class SqliteDatabase:
                 count = next(size for size in INSERT_SIZES if size <= len(part) - start)
                 values = list(chain.from_iterable(part[start : start + count]))
                 with self.timings.measured(query):
-                    results += self._connection.execute(_for_rows(query, count), values).fetchall()
+                    results += self._connection.execute(for_rows(QUERIES[query], count), values).fetchall()
                 start += count
         return results
+
+    def plan(self, statement: str, parameters: Any) -> list[Row]:
+        """Return the plan of a statement: number, number of the step above it, unused, and text of each step."""
+        assert self._connection is not None, "the database is not open"
+        return self._connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
 
     def overwrite_deleted(self) -> None:
         """From now on, overwrite what is deleted with zeros, so that it cannot be found in the file."""
@@ -376,16 +379,6 @@ def statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-@lru_cache(maxsize=64)
-def _for_rows(query: str, count: int) -> str:
-    """Repeat the one row of VALUES in a named query."""
-    before, values, after = QUERIES[query].partition(f"VALUES {ONE_ROW}")
-    assert values, f"{query} has no row of VALUES"
-    columns = before[before.index("(") : before.index(")")].count(",") + 1
-    row = f"({', '.join('?' * columns)})"
-    return f"{before}VALUES {', '.join([row] * count)}{after}"
 
 
 def check_version(version: tuple[int, int, int]) -> None:

@@ -924,3 +924,22 @@ SELECT id FROM domain WHERE owner IS NOT NULL AND +ready_at > :now LIMIT :limit;
 
 -- name: suspected_domains
 SELECT domain FROM url WHERE {suspected} LIMIT :limit;
+
+-- name: insert_skipped
+-- rows: [reason, fingerprint, domain, url, page].
+INSERT INTO skipped (reason, fingerprint, domain, url, page, at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING;
+
+-- name: trim_skipped
+-- Keeps the :most lowest of a reason.
+DELETE FROM skipped WHERE reason = :reason AND fingerprint >= (
+    SELECT fingerprint FROM skipped WHERE reason = :reason ORDER BY fingerprint LIMIT 1 OFFSET :most);
+
+-- name: skipped_links
+SELECT reason, fingerprint, domain, url, page, at FROM skipped ORDER BY reason, fingerprint;
+
+-- name: forget_skipped
+-- rows: [reason, fingerprint, domain].
+DELETE FROM skipped
+WHERE (reason, fingerprint, domain) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows));

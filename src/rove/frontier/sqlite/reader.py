@@ -10,6 +10,7 @@ from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import request_row
 from rove.frontier.runs import Participant
 from rove.frontier.sqlite.database import Row, SqliteDatabase
+from rove.frontier.sqlite.explain import explain_query, query_names
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
 
@@ -82,6 +83,12 @@ class SqliteTables:
             return {}
         rows = await self._database.run(lambda: self._database.batch("known_contents", wanted))
         return {row[0]: content_record(row) for row in rows}
+
+    def query_names(self) -> list[str]:
+        return query_names()
+
+    async def explain_query(self, name: str) -> list[str]:
+        return await explain_query(self._database, name)
 
     async def now(self) -> int:
         if self._clock is not None:

@@ -12,11 +12,13 @@ from rove.frontier.records import LostVisit, Policy
 from rove.frontier.rows.contents import content_rows
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import ledger_rows, request_values
+from rove.frontier.rows.skipped import reasons_in, skipped_rows
 from rove.frontier.rows.visits import Closing, closing_rows, deferred_rows, late_rows, settled_rows
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.origins import save_robots_texts
 from rove.frontier.sqlite.schedule import reschedule
+from rove.model.skipped import SAMPLED
 from rove.model.visits import VisitResult
 
 
@@ -36,10 +38,20 @@ def settle(database: SqliteDatabase, visits: Sequence[VisitResult], *, policy: P
     in_force = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
     _insert_requests(database, ledger_rows(visits, in_force, policy=policy, process=process), changes)
     database.insert("insert_contents", content_rows(valid))
+    _insert_skipped(database, valid, now)
     count_leases(valid, changes)
     add_counters(database, changes)
     database.execute("seen_now", now=now, process=process)
     return len(valid)
+
+
+def _insert_skipped(database: SqliteDatabase, visits: Sequence[VisitResult], now: int) -> None:
+    """Keep examples of links that were not taken. Most visits have none."""
+    rows = skipped_rows(visits)
+    if rows:
+        database.batch("insert_skipped", rows, now=now)
+        for reason in reasons_in(rows):
+            database.execute("trim_skipped", reason=reason, most=SAMPLED)
 
 
 def settle_urls(database: SqliteDatabase, rows: list[tuple[Any, ...]], changes: Counter[str]) -> Counter[int]:

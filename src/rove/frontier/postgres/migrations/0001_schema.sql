@@ -207,6 +207,17 @@ CREATE TABLE request (
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
 CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
+-- Examples of links that were not taken. Of each reason, those with the lowest fingerprints: a random choice.
+CREATE TABLE skipped (
+    fingerprint bigint NOT NULL,
+    domain      bigint NOT NULL,
+    at          bigint NOT NULL,
+    reason      text   NOT NULL,                    -- model.urls.NotAccepted
+    url         text   NOT NULL,
+    page        text   NOT NULL,                    -- where the link is
+    PRIMARY KEY (reason, fingerprint, domain)
+);
+
 -- Where each stored text is: one row for all pages that have it.
 CREATE TABLE content (
     hash    bigint  PRIMARY KEY,                    -- 64 bits of the text's hash

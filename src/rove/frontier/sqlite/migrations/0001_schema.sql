@@ -164,6 +164,17 @@ CREATE TABLE request (
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
 CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
+-- Examples of links that were not taken. Of each reason, those with the lowest fingerprints: a random choice.
+CREATE TABLE skipped (
+    reason      TEXT    NOT NULL,               -- model.urls.NotAccepted
+    fingerprint INTEGER NOT NULL,
+    domain      INTEGER NOT NULL,
+    url         TEXT    NOT NULL,
+    page        TEXT    NOT NULL,               -- where the link is
+    at          INTEGER NOT NULL,
+    PRIMARY KEY (reason, fingerprint, domain)
+) WITHOUT ROWID;
+
 -- Where each stored text is: one row for all pages that have it.
 CREATE TABLE content (
     hash    INTEGER PRIMARY KEY,                -- 64 bits of the text's hash
