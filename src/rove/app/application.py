@@ -19,6 +19,7 @@ from rove.app.control import Control, StoppedInPreparation, beside
 from rove.app.crawl_log import CrawlLog, settings_lines
 from rove.app.limits_line import GIVEN, limits_line
 from rove.app.log_file import start_logging
+from rove.app.metrics import metrics_served
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of
 from rove.app.proxies import proxy_note
@@ -110,11 +111,12 @@ class CrawlApp:
         control = self._control = Control(data, scope_options(data, remote), say=self._say)
         backend = backend_for(data, remote, on_news=self._tell)
         try:
-            with control.preparing():
-                await check(options, backend)
-            with data.held():
-                async with beside(control.follow_file()):
-                    return await self._prepare_and_run(data, remote, backend, control)
+            async with metrics_served(options.metrics, self._say) as metrics:
+                with control.preparing():
+                    await check(options, backend)
+                with data.held():
+                    async with beside(control.follow_file()):
+                        return await self._prepare_and_run(data, remote, backend, control)
         except StoppedInPreparation:
             assert control.ending is not None, "the owner has stopped the crawl"
             return control.ending

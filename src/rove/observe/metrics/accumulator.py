@@ -1,0 +1,66 @@
+"""Adds up the samples of this machine: metrics count from the begin of the command, and samples of an interval."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+from rove.model.figures import figure_of
+from rove.model.samples import Distribution, Sample, merged
+from rove.observe.metrics.reading import ProcessReading, Reading
+
+HELD = 12
+"""Samples for which an extreme value is shown: two minutes, because metrics are often collected only once a minute."""
+_EXTREMES: Mapping[str, Callable[[Iterable[float]], float]] = {"margin.smallest": min, "lag.longest": max}
+
+
+class Accumulator:
+    """The figures of this machine since the command began."""
+
+    def __init__(self) -> None:
+        self._recent: deque[Sample] = deque(maxlen=HELD)
+        self._totals: dict[str, float] = {}
+        self._gauges: dict[str, float] = {}
+        self._histograms: dict[str, Distribution] = {}
+        self._processes: set[str] = set()
+        self._last_page: float | None = None
+
+    def take(self, sample: Sample) -> None:
+        """Add the sample of one more interval."""
+        self._recent.append(sample)
+        self._gauges = {}
+        for name, value in sample.figures.items():
+            if figure_of(name).is_count:
+                self._totals[name] = self._totals.get(name, 0.0) + value
+            else:
+                self._gauges[name] = value
+        for name, distribution in sample.histograms.items():
+            known = self._histograms.get(name)
+            self._histograms[name] = distribution if known is None else merged([known, distribution])
+        self._processes.update(sample.family("rss."), sample.family("cpu."))
+        if sample.total("pages."):
+            self._last_page = sample.ended / 1000
+
+    def reading(self) -> Reading:
+        """Return the figures as they are now."""
+        return Reading(
+            totals=dict(self._totals),
+            gauges=self._gauges | self._extremes(),
+            histograms=dict(self._histograms),
+            processes={name: self._process(name) for name in sorted(self._processes)},
+            last_page=self._last_page,
+        )
+
+    def _extremes(self) -> dict[str, float]:
+        found = {}
+        for name, worst in _EXTREMES.items():
+            values = [sample.figures[name] for sample in self._recent if name in sample.figures]
+            if values:
+                found[name] = worst(values)
+        return found
+
+    def _process(self, name: str) -> ProcessReading:
+        resident = self._gauges.get(f"rss.{name}")
+        return ProcessReading(
+            is_up=resident is not None, resident=resident, cpu_seconds=self._totals.get(f"cpu.{name}")
+        )
