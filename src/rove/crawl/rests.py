@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from rove.model.ledger import DelaySource
 
 STEP = 10.0
-"""Rests that end within the same ten seconds are counted together, so that a day of them takes at most 8,640 entries."""
+"""Rests that end within the same ten seconds are counted together: a day of them takes at most 8,640 entries."""
 
 
 class Rests:
