@@ -9,6 +9,8 @@ from rove.model.figures import figure_of
 from rove.model.samples import Distribution, Sample, merged
 from rove.observe.metrics.reading import ProcessReading, Reading
 
+TRIAL = "trial"
+"""The process that tries suspects. It runs only while there are any."""
 HELD = 12
 """Samples for which an extreme value is shown: two minutes, because metrics are often collected only once a minute."""
 _EXTREMES: Mapping[str, Callable[[Iterable[float]], float]] = {"margin.smallest": min, "lag.longest": max}
@@ -61,6 +63,9 @@ class Accumulator:
 
     def _process(self, name: str) -> ProcessReading:
         resident = self._gauges.get(f"rss.{name}")
+        is_up = resident is not None
         return ProcessReading(
-            is_up=resident is not None, resident=resident, cpu_seconds=self._totals.get(f"cpu.{name}")
+            is_up=None if name == TRIAL and not is_up else is_up,
+            resident=resident,
+            cpu_seconds=self._totals.get(f"cpu.{name}"),
         )

@@ -12,7 +12,8 @@ from rove.model.samples import Distribution
 class ProcessReading:
     """One process of this machine."""
 
-    is_up: bool = True
+    is_up: bool | None = True
+    """None: it comes and goes."""
     resident: float | None = None
     """Bytes of resident memory; None: not measured, as for all of these."""
     cpu_seconds: float | None = None

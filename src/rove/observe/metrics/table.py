@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from rove import __version__
 from rove.model.ledger import DelaySource, RequestKind
 from rove.model.marks import Mark
-from rove.model.reasons import NoRequestReason
+from rove.model.reasons import NoRequestReason, PauseCause
 from rove.model.urls import NotAccepted
 from rove.observe.metrics.metric import PREFIX, Distributions, Kind, Labels, Values
 from rove.observe.metrics.values import (
     Read,
     ReadDistributions,
+    chosen_counts,
     claims,
     count,
     counts,
@@ -25,7 +26,10 @@ from rove.observe.metrics.values import (
     open_files,
     request_errors,
     requests,
+    while_always,
+    while_any,
 )
+from rove.policy.concurrency import HeldBy
 
 SECONDS = range(20)
 """Buckets of durations: from 0.1 ms to 52 s, each twice as long as the one before."""
@@ -33,6 +37,10 @@ FEWER_SECONDS = range(0, 20, 2)
 """Every second one, for metrics with many series."""
 BYTES = range(4, 20)
 """Buckets of sizes: from 1 KiB to 32 MiB."""
+SLOWING = tuple(source for source in DelaySource if source is not DelaySource.DELAY)
+LEASE_ENDS = ("requested", "without_request")
+CONNECTION_STATES = ("busy", "idle")
+STORES = ("text", "raw")
 PHASES = ("dns", "connect", "tls", "first_byte", "transfer")
 
 
@@ -59,7 +67,7 @@ METRICS: Sequence[Values | Distributions] = (
     _gauge(
         "process_up",
         "1 while the process runs, 0 while it is being restarted.",
-        of_each_process(lambda process: float(process.is_up)),
+        of_each_process(lambda process: None if process.is_up is None else float(process.is_up)),
         "process",
     ),
     # What the web answers
@@ -81,7 +89,12 @@ METRICS: Sequence[Values | Distributions] = (
     _counter("request_errors_total", "Failed requests by kind and error.", request_errors, "kind", "error"),
     _counter("internal_errors_total", "Visits that failed because of a bug in rove.", count("internal_errors")),
     _counter("received_bytes_total", "Bytes of bodies received.", count("bytes.received")),
-    _counter("stored_bytes_total", "Bytes written to WARC files.", count("bytes.stored")),
+    _counter(
+        "stored_bytes_total",
+        "Bytes written to WARC files, by store: text, or raw for responses.",
+        counts("bytes.stored.", STORES),
+        "store",
+    ),
     _counter(
         "response_marks_total",
         "Responses that were cut, doubtful or a bot wall, by mark.",
@@ -106,6 +119,9 @@ METRICS: Sequence[Values | Distributions] = (
         counts("not_taken.", NotAccepted),
         "reason",
     ),
+    _counter(
+        "urls_evicted_total", "URLs that were added earlier and were deleted for better ones.", count("links.evicted")
+    ),
     _gauge("frontier_urls", "URLs of the whole crawl by state.", gauges("urls."), "state"),
     _gauge("frontier_domains", "Domains of the whole crawl by state.", gauges("domains."), "state"),
     _gauge(
@@ -114,7 +130,12 @@ METRICS: Sequence[Values | Distributions] = (
         gauge("oldest_due"),
     ),
     _gauge("frontier_next_due_seconds", "Seconds until the next domain is due; 0 if one is.", gauge("next_due")),
-    _counter("leases_total", "Leases by how they ended.", counts("leases."), "end"),
+    _counter("leases_total", "Leases by end: requested or without_request.", counts("leases.", LEASE_ENDS), "end"),
+    _counter(
+        "leases_lost_total",
+        "Leases that ended after another process could have taken their domain.",
+        count("leases_lost"),
+    ),
     _counter(
         "leases_without_request_total",
         "Leases that ended without a request, by reason.",
@@ -128,12 +149,15 @@ METRICS: Sequence[Values | Distributions] = (
     _gauge(
         "concurrency_held_by_ratio",
         "Share of the processes that this keeps from more visits in flight.",
-        gauges("held_by."),
+        gauges("held_by.", HeldBy),
         "reason",
     ),
     _gauge("leases_queued", "Leased domains that wait for a free slot.", gauge("queued")),
     _gauge("visits_unsettled", "Finished visits that wait to be written.", gauge("unsettled")),
-    _gauge("paused", "1 while this cause slows or pauses the crawl.", gauges("paused."), "cause"),
+    _gauge(
+        "paused", "1 while this cause slows or pauses the crawl.", while_any(gauges("paused.", PauseCause)), "cause"
+    ),
+    _gauge("seeds_loading", "1 while seeds are being loaded.", while_any(gauge("seeds.loading"))),
     _gauge("loop_lag_seconds", "The longest recent stop of an event loop.", gauge("lag.longest")),
     # Whether it is polite
     _gauge(
@@ -152,7 +176,13 @@ METRICS: Sequence[Values | Distributions] = (
     _counter(
         "throttled_total",
         "Visits after which a domain rests for longer than the chosen delay, by cause.",
-        counts("pauses.", DelaySource),
+        chosen_counts("rests.", SLOWING),
+        "cause",
+    ),
+    _gauge(
+        "domains_slowed",
+        "Domains that rest for longer than the chosen delay after a visit by this machine, by cause.",
+        gauges("slowed.", SLOWING),
         "cause",
     ),
     # The machine
@@ -168,11 +198,11 @@ METRICS: Sequence[Values | Distributions] = (
     ),
     _counter("network_sent_bytes_total", "Bytes that the machine sent over the network.", count("network.sent")),
     # The database
-    _gauge("database_up", "1 while the database answers.", gauge("database.up")),
+    _gauge("database_up", "1 while the database answers.", while_always(gauge("database.up"))),
     _gauge(
         "database_connections",
         "Connections of this machine to the database by state.",
-        gauges("database.connections."),
+        gauges("database.connections.", CONNECTION_STATES),
         "state",
     ),
     _histogram("claim_duration_seconds", "Claims of due domains.", SECONDS, distribution("claim")),

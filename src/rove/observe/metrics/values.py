@@ -38,14 +38,24 @@ def counts(prefix: str, known: Iterable[str] = ()) -> Read:
     return lambda reading: zeros | _family(reading.totals, prefix)
 
 
+def chosen_counts(prefix: str, labels: Iterable[str]) -> Read:
+    """Return the counts whose names are a prefix and one of the labels."""
+    names = {(label,): f"{prefix}{label}" for label in labels}
+    return lambda reading: {label: reading.totals.get(name, 0.0) for label, name in names.items()}
+
+
 def gauge(name: str) -> Read:
     """Return a gauge, if it was measured."""
     return lambda reading: {(): reading.gauges[name]} if name in reading.gauges else {}
 
 
-def gauges(prefix: str) -> Read:
-    """Return the gauges whose names begin with a prefix; the rest of the name is the label."""
-    return lambda reading: _family(reading.gauges, prefix)
+def gauges(prefix: str, known: Iterable[str] = ()) -> Read:
+    """Return the gauges whose names begin with a prefix; the rest of the name is the label.
+
+    Those that are known to exist are 0 unless they were measured.
+    """
+    zeros = {(label,): 0.0 for label in known}
+    return lambda reading: zeros | _family(reading.gauges, prefix)
 
 
 def distribution(name: str) -> ReadDistributions:
@@ -60,6 +70,16 @@ def distributions(prefix: str, known: Iterable[str] = ()) -> ReadDistributions:
         empty
         | {(name.removeprefix(prefix),): found for name, found in reading.histograms.items() if name.startswith(prefix)}
     )
+
+
+def while_any(read: Read) -> Read:
+    """Turn shares of the last interval into 1 if they are above 0."""
+    return lambda reading: {labels: float(share > 0) for labels, share in read(reading).items()}
+
+
+def while_always(read: Read) -> Read:
+    """Turn shares of the last interval into 1 if they are 1, else into 0."""
+    return lambda reading: {labels: float(share >= 1) for labels, share in read(reading).items()}
 
 
 def of_each_process(pick: Callable[[ProcessReading], float | None]) -> Read:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rove.crawl.rests import STEP, Rests
+from rove.crawl.resting import STEP, Resting
 from rove.model.ledger import DelaySource
 
 
 def test_rests_are_counted_until_they_end() -> None:
-    rests = Rests()
+    rests = Resting()
     rests.begin(DelaySource.BACKOFF, ends=1_000.0)
     rests.begin(DelaySource.BACKOFF, ends=500.0)
     rests.begin(DelaySource.SLOW, ends=505.0)
@@ -17,14 +17,14 @@ def test_rests_are_counted_until_they_end() -> None:
 
 
 def test_a_rest_is_never_counted_for_too_short() -> None:
-    rests = Rests()
+    rests = Resting()
     rests.begin(DelaySource.RETRY_AFTER, ends=20.0)
     assert rests.counts(20.0) == {DelaySource.RETRY_AFTER: 1}
     assert rests.counts(20.0 + STEP) == {}
 
 
 def test_a_million_rests_take_no_more_memory_than_their_times() -> None:
-    rests = Rests()
+    rests = Resting()
     for number in range(100_000):
         rests.begin(DelaySource.FAILURES, ends=float(number % 1_000))
     assert rests.counts(0.0) == {DelaySource.FAILURES: 100_000}

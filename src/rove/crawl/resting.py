@@ -11,7 +11,7 @@ STEP = 10.0
 """Rests that end within the same ten seconds are counted together: a day of them takes at most 8,640 entries."""
 
 
-class Rests:
+class Resting:
     """The rests that this process has ordered. A domain is visited again only after its rest, so it counts once."""
 
     def __init__(self) -> None:
