@@ -12,18 +12,29 @@ from pathlib import Path
 import pytest
 
 from rove.observe.metrics.formats import Format
-from tests.acceptance.command import crawl_options, logged, rove, wait_for
+from tests.acceptance.command import crawl_options, logged, rove, wait_for, write_lines
 from tests.acceptance.results import check_audit, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.scraping import OPENMETRICS, get, hostile_clients, port_in, scraped, value
-from tests.acceptance.small_web import served
+from tests.acceptance.site import Reply, site
 from tests.postgres import with_database
 from tests.promtool import promtool
 from tests.queries import alert_queries, dashboard_queries, unresolved
 
-HOSTS = 40
-DELAY = 60.0
-"""Seconds between two visits to a site: no crawl ends before it has been looked at."""
+DELAY = 0.5
+SITES = [f"site{number}.test" for number in range(30)]
+
+
+def endless_web(host: str, path: str) -> Reply:
+    """Answer for sites without an end, so that no crawl ends before it has been looked at."""
+    if path == "/robots.txt":
+        return Reply("User-agent: *\nDisallow: /private", type="text/plain")
+    number = int(path.removeprefix("/") or 0)
+    if number % 5 == 4:
+        return Reply("There is no such page.", status=404)
+    links = "".join(f"<a href={link}>a link</a>" for link in (f"/{number + 1}", f"/{number + 2}", "/private", "/a.jpg"))
+    return Reply(f"<title>Page {number} of {host}</title>{links}")
+
 
 scenario = Scenarios()
 _shared: dict[str, str] = {}
@@ -49,24 +60,28 @@ def pages(port: int) -> float:
 
 @scenario
 def every_query_finds_its_metrics_and_no_client_disturbs_the_crawl(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with served(tmp_path, hosts=HOSTS, profile="full") as web:
-        words = ["crawl", web.write_seeds(tmp_path / "seeds.txt"), *web.reach, "--metrics", 0]
-        with logged(*words, *crawl_options(data, delay=DELAY, processes=2)) as (process, output):
-            port = port_of(output)
-            queries = [*dashboard_queries(), *alert_queries()]
-            wait_for(lambda: pages(port))
-            wait_for(lambda: not unresolved(queries, scraped(port)))
-            wait_for(lambda: pages(port) == status_of(data)["pages"])
-            check_values(port)
-            check_formats(port)
-            before = pages(port)
-            with hostile_clients(port):
-                wait_for(lambda: value(scraped(port), "rove_process_up") == 3.0)
-            assert pages(port) >= before
-            process.send_signal(signal.SIGINT)
-            assert process.wait(120) == 128 + signal.SIGINT, output()
-        assert "died" not in output(), output()
+    data, seeds = tmp_path / "data", write_lines(tmp_path / "seeds.txt", *(f"http://{name}" for name in SITES))
+    queries = [*dashboard_queries(), *alert_queries()]
+    with (
+        site(endless_web) as web,
+        logged("crawl", seeds, *web.reach, *crawl_options(data, delay=DELAY, processes=2), "--metrics", 0) as crawl,
+    ):
+        process, output = crawl
+        port = port_of(output)
+        wait_for(lambda: pages(port))
+        wait_for(lambda: not unresolved(queries, scraped(port)))
+        check_formats(port)
+        rove("pause", "--data-dir", data)
+        wait_for(lambda: pages(port) == status_of(data)["pages"])
+        wait_for(lambda: value(scraped(port), "rove_paused", cause="operator") == 1.0)
+        check_values(port)
+        before = pages(port)
+        with hostile_clients(port):
+            rove("unpause", "--data-dir", data)
+            wait_for(lambda: pages(port) > before)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 128 + signal.SIGINT, output()
+        assert "died" not in output() and "bug" not in output(), output()
     check_audit(data)
 
 
@@ -106,18 +121,18 @@ def check_formats(port: int) -> None:
 def two_machines_of_one_crawl_are_scraped_at_once(tmp_path: Path) -> None:
     url = with_database(_shared["url"], f"metrics_{os.getpid()}")
     here, there = tmp_path / "here", tmp_path / "there"
-    with served(tmp_path, hosts=HOSTS, profile="calm") as web:
-        words = ["crawl", web.write_seeds(tmp_path / "seeds.txt"), *web.reach, "--metrics", 0, "--frontier", url]
-        with logged(*words, *crawl_options(here, delay=DELAY, concurrency=1)) as (first, first_output):
-            ports = [port_of(first_output)]
-            wait_for(lambda: pages(ports[0]))
-            words = ["join", url, "--data-dir", there, "--metrics", 0, "--processes", 1, "--concurrency", 20]
-            with logged(*words) as (second, second_output):
-                ports.append(port_of(second_output))
-                with ThreadPoolExecutor() as threads:
-                    wait_for(lambda: min(threads.map(pages, ports)) > 0)
-                    wait_for(lambda: sum(threads.map(pages, ports)) == status_of(here)["pages"])
-                    both = list(threads.map(scraped, ports))
+    seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{name}" for name in SITES))
+    with site(endless_web) as web, ThreadPoolExecutor() as threads:
+        words = ["crawl", seeds, *web.reach, *crawl_options(here, delay=DELAY, concurrency=5), "--frontier", url]
+        with logged(*words, "--metrics", 0) as (first, first_output):
+            wait_for(lambda: pages(port_of(first_output)))
+            words = ["join", url, "--data-dir", there, "--processes", 1, "--concurrency", 5]
+            with logged(*words, "--metrics", 0) as (second, second_output):
+                ports = [port_of(first_output), port_of(second_output)]
+                wait_for(lambda: min(threads.map(pages, ports)) > 0)
+                rove("pause", "--frontier", url)
+                wait_for(lambda: sum(threads.map(pages, ports)) == status_of(here)["pages"])
+                both = list(threads.map(scraped, ports))
                 for families in both:
                     assert value(families, "rove_database_up") == 1.0
                     assert (value(families, "rove_database_connections") or 0) > 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from rove.model.figures import figure_of
+from rove.model.figures import Combining, figure_of
 from rove.model.samples import Distribution, Sample, merged
 from rove.observe.metrics.reading import ProcessReading, Reading
 
 TRIAL = "trial"
 """The process that tries suspects. It runs only while there are any."""
 HELD = 12
-"""Samples for which an extreme value is shown: two minutes, because metrics are often collected only once a minute."""
+"""Samples for which an extreme value is shown: two minutes, because metrics are often collected only once a minute.
+
+The figures of the whole crawl are shown for as long if newer ones are missing."""
 _EXTREMES: Mapping[str, Callable[[Iterable[float]], float]] = {"margin.smallest": min, "lag.longest": max}
 
 
@@ -25,7 +27,12 @@ class Accumulator:
         self._gauges: dict[str, float] = {}
         self._histograms: dict[str, Distribution] = {}
         self._processes: set[str] = set()
+        self._open_files: Mapping[str, Mapping[str, float]] = {}
         self._last_page: float | None = None
+
+    def take_processes(self, samples: Iterable[Sample]) -> None:
+        """Take the samples of single processes in the latest interval, for what is shown apart for each."""
+        self._open_files = {name: sample.family("open_files.") for sample in samples for name in sample.family("rss.")}
 
     def take(self, sample: Sample) -> None:
         """Add the sample of one more interval."""
@@ -47,11 +54,20 @@ class Accumulator:
         """Return the figures as they are now."""
         return Reading(
             totals=dict(self._totals),
-            gauges=self._gauges | self._extremes(),
+            gauges=self._held() | self._gauges | self._extremes(),
             histograms=dict(self._histograms),
             processes={name: self._process(name) for name in sorted(self._processes)},
             last_page=self._last_page,
         )
+
+    def _held(self) -> dict[str, float]:
+        """Return the figures of the whole crawl as they were last known: a slow database is not asked every time."""
+        return {
+            name: value
+            for sample in self._recent
+            for name, value in sample.figures.items()
+            if figure_of(name).over_machines is Combining.LAST
+        }
 
     def _extremes(self) -> dict[str, float]:
         found = {}
@@ -68,4 +84,5 @@ class Accumulator:
             is_up=None if name == TRIAL and not is_up else is_up,
             resident=resident,
             cpu_seconds=self._totals.get(f"cpu.{name}"),
+            open_files=self._open_files.get(name, {}),
         )

@@ -93,6 +93,39 @@ def test_a_short_stop_or_a_small_margin_is_shown_for_a_while() -> None:
     assert value(seen, "rove_loop_lag_seconds") == 0.1
 
 
+def test_the_figures_of_the_crawl_are_shown_for_a_while_when_the_database_is_slow() -> None:
+    seen = collected(sample({"urls.pending": 5.0, "rss.1": 1e6}), *(HELD - 1) * [sample({})])
+    assert value(seen, "rove_frontier_urls", state="pending") == 5.0
+    assert value(seen, "rove_memory_bytes", process="1") is None
+    seen.take(sample({}))
+    assert value(seen, "rove_frontier_urls", state="pending") is None
+
+
+def test_open_files_are_shown_by_process() -> None:
+    both = [sample({"rss.1": 1e6, "open_files.web": 3.0}), sample({"rss.2": 1e6, "open_files.web": 4.0})]
+    seen = collected(sample({"rss.1": 1e6, "rss.2": 1e6, "open_files.web": 7.0}))
+    seen.take_processes(both)
+    assert value(seen, "rove_open_files", process="2", kind="web") == 4.0
+    seen.take_processes(both[:1])
+    assert value(seen, "rove_open_files", process="2", kind="web") is None
+
+
+def test_the_process_that_tries_suspects_comes_and_goes() -> None:
+    seen = collected(sample({"rss.trial": 1e6, "cpu.trial": 1.0}))
+    assert value(seen, "rove_process_up", process="trial") == 1.0
+    seen.take(sample({}))
+    assert value(seen, "rove_process_up", process="trial") is None
+    assert value(seen, "rove_cpu_seconds_total", process="trial") == 1.0
+
+
+def test_shares_of_the_interval_become_yes_or_no() -> None:
+    seen = collected(sample({"paused.disk": 0.2, "database.up": 0.9, "held_by.cpu": 0.5}))
+    assert value(seen, "rove_paused", cause="disk") == 1.0
+    assert value(seen, "rove_paused", cause="operator") == 0.0
+    assert value(seen, "rove_database_up") == 0.0
+    assert value(seen, "rove_concurrency_held_by_ratio", reason="cpu") == 0.5
+
+
 def test_requests_are_split_by_result() -> None:
     seen = collected(
         sample(
