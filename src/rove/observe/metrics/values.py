@@ -65,11 +65,13 @@ def distribution(name: str) -> ReadDistributions:
 
 def distributions(prefix: str, known: Iterable[str] = ()) -> ReadDistributions:
     """Return the histograms whose names begin with a prefix; the rest of the name is the label."""
-    empty = {(label,): Distribution() for label in known}
-    return lambda reading: (
-        empty
-        | {(name.removeprefix(prefix),): found for name, found in reading.histograms.items() if name.startswith(prefix)}
-    )
+    empty: dict[Labels, Distribution] = {(label,): Distribution() for label in known}
+
+    def read(reading: Reading) -> dict[Labels, Distribution]:
+        found = {name: times for name, times in reading.histograms.items() if name.startswith(prefix)}
+        return empty | {(name.removeprefix(prefix),): times for name, times in found.items()}
+
+    return read
 
 
 def while_any(read: Read) -> Read:

@@ -40,7 +40,7 @@ def families(accumulator: Accumulator, format: Format = Format.OPENMETRICS) -> l
     """Return the metrics as a client of this format reads them."""
     text = format.encoded(ReadingCollector(accumulator.reading())).decode()
     parse = parse_openmetrics if format is Format.OPENMETRICS else parse_prometheus
-    return list(parse(text))  # type: ignore[no-untyped-call]
+    return list(parse(text))
 
 
 def values(found: Iterable[Metric]) -> dict[Series, float]:
