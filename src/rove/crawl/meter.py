@@ -86,7 +86,7 @@ class Meter:
                 counts[f"rests.{source}"] += 1
                 self._rests.add(rest)
                 if source is not DelaySource.DELAY:
-                    self._resting.begin(source, ends=now + rest)
+                    self._resting.begin(source, rest, now=now)
                 for row in visit.requests:
                     self._note_request(row)
             else:

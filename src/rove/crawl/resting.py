@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from heapq import heappop, heappush
 
 from rove.model.ledger import DelaySource
 
-STEP = 10.0
-"""Rests that end within the same ten seconds are counted together: a day of them takes at most 8,640 entries."""
+STEPS = 16
+"""Rests that end at about the same time are counted together. So a rest is counted for too long by at most one part in
+16, and rests of up to a day take some 500 entries, whatever their number."""
+LEAST_REST = 0.01
 
 
 class Resting:
@@ -16,22 +19,23 @@ class Resting:
 
     def __init__(self) -> None:
         self._now: Counter[DelaySource] = Counter()
-        self._endings: dict[int, Counter[DelaySource]] = {}
-        """How many rests end in each step."""
-        self._order: list[int] = []
-        """The steps in which rests end, as a heap."""
+        self._endings: dict[float, Counter[DelaySource]] = {}
+        """How many rests end at each time."""
+        self._order: list[float] = []
+        """These times, as a heap."""
 
-    def begin(self, cause: DelaySource, *, ends: float) -> None:
-        """Count a rest that ends at a time of a steady clock."""
-        step = int(ends / STEP) + 1
-        if step not in self._endings:
-            self._endings[step] = Counter()
-            heappush(self._order, step)
-        self._endings[step][cause] += 1
+    def begin(self, cause: DelaySource, seconds: float, *, now: float) -> None:
+        """Count a rest that begins now, by a steady clock."""
+        step = 2.0 ** math.floor(math.log2(max(seconds, LEAST_REST) / STEPS))
+        end = math.ceil((now + seconds) / step) * step
+        if end not in self._endings:
+            self._endings[end] = Counter()
+            heappush(self._order, end)
+        self._endings[end][cause] += 1
         self._now[cause] += 1
 
     def counts(self, now: float) -> Counter[DelaySource]:
         """Return how many domains rest now, by cause."""
-        while self._order and self._order[0] * STEP <= now:
+        while self._order and self._order[0] <= now:
             self._now -= self._endings.pop(heappop(self._order))
         return self._now.copy()
