@@ -111,6 +111,15 @@ async def test_idle_connections_do_not_lock_out_others() -> None:
             writer.close()
 
 
+async def test_thousands_of_connections_leave_room_for_one_that_asks() -> None:
+    async with serving() as port:
+        for _ in range(10):
+            idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+            assert (await exchange(port, GET)).endswith(BODY)
+            for _, writer in idle:
+                writer.close()
+
+
 async def test_connections_are_accepted_one_after_the_other() -> None:
     async with serving(ServerLimits(pause=ENDLESS)) as port:
         assert (await exchange(port, GET)).endswith(BODY)
