@@ -45,6 +45,7 @@ from rove.inspect.pauses import scope_options
 from rove.model.counts import Counts
 from rove.notation.log_line import log_line
 from rove.observe.machine import Machine
+from rove.observe.metrics.accumulator import Accumulator
 from rove.observe.sampler import Sampler
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 
@@ -93,6 +94,7 @@ class CrawlApp:
         self._outage_rules = outage_rules
         self._told: dict[str, float] = {}
         self._control: Control | None = None
+        self._metrics = Accumulator()
 
     def stop(self) -> bool:
         """Stop the crawl, or give up its preparation. Return whether it is running."""
@@ -111,7 +113,7 @@ class CrawlApp:
         control = self._control = Control(data, scope_options(data, remote), say=self._say)
         backend = backend_for(data, remote, on_news=self._tell)
         try:
-            async with metrics_served(options.metrics, self._say) as metrics:
+            async with metrics_served(options.metrics, self._metrics.reading, self._say):
                 with control.preparing():
                     await check(options, backend)
                 with data.held():
@@ -223,6 +225,7 @@ class CrawlApp:
                     Machine(context.data.root),
                     take=running.take_samples,
                     is_loading=lambda: loader.is_loading,
+                    on_sample=self._metrics.take,
                 )
                 async with (
                     sampler.running(),

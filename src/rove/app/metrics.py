@@ -8,22 +8,23 @@ from dataclasses import replace
 
 from rove.app.control import beside
 from rove.observe.listening import ListenAddress
-from rove.observe.metrics.accumulator import Accumulator
 from rove.observe.metrics.endpoint import PATH, MetricsEndpoint
+from rove.observe.metrics.reading import Reading
 
 
 @asynccontextmanager
-async def metrics_served(address: ListenAddress | None, say: Callable[[str], None]) -> AsyncIterator[Accumulator]:
-    """Serve what the samples that the accumulator takes add up to, during the block.
+async def metrics_served(
+    address: ListenAddress | None, read: Callable[[], Reading], say: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """Serve metrics at an address during the block; None: serve none.
 
-    Raise a UsageError if the address cannot be listened on. `say` shows a sentence to the user.
+    Raise a UsageError if that is impossible. `read` returns the figures; `say` shows a sentence to the user.
     """
-    accumulator = Accumulator()
     if address is None:
-        yield accumulator
+        yield
         return
     listener = address.listening()
     chosen = replace(address, port=listener.getsockname()[1])
     say(f"metrics: http://{chosen.host_and_port}{PATH}")
-    async with beside(MetricsEndpoint(accumulator.reading).serve(listener)):
-        yield accumulator
+    async with beside(MetricsEndpoint(read).serve(listener)):
+        yield

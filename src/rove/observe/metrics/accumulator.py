@@ -30,12 +30,8 @@ class Accumulator:
         self._open_files: Mapping[str, Mapping[str, float]] = {}
         self._last_page: float | None = None
 
-    def take_processes(self, samples: Iterable[Sample]) -> None:
-        """Take the samples of single processes in the latest interval, for what is shown apart for each."""
-        self._open_files = {name: sample.family("open_files.") for sample in samples for name in sample.family("rss.")}
-
-    def take(self, sample: Sample) -> None:
-        """Add the sample of one more interval."""
+    def take(self, sample: Sample, processes: Iterable[Sample] = ()) -> None:
+        """Add the sample of one more interval. `processes` are those of the processes that it sums up."""
         self._recent.append(sample)
         self._gauges = {}
         for name, value in sample.figures.items():
@@ -46,6 +42,7 @@ class Accumulator:
         for name, distribution in sample.histograms.items():
             known = self._histograms.get(name)
             self._histograms[name] = distribution if known is None else merged([known, distribution])
+        self._open_files = {name: part.family("open_files.") for part in processes for name in part.family("rss.")}
         self._processes.update(sample.family("rss."), sample.family("cpu."))
         if sample.total("pages."):
             self._last_page = sample.ended / 1000

@@ -103,10 +103,10 @@ def test_the_figures_of_the_crawl_are_shown_for_a_while_when_the_database_is_slo
 
 def test_open_files_are_shown_by_process() -> None:
     both = [sample({"rss.1": 1e6, "open_files.web": 3.0}), sample({"rss.2": 1e6, "open_files.web": 4.0})]
-    seen = collected(sample({"rss.1": 1e6, "rss.2": 1e6, "open_files.web": 7.0}))
-    seen.take_processes(both)
+    seen, together = collected(), sample({"rss.1": 1e6, "rss.2": 1e6, "open_files.web": 7.0})
+    seen.take(together, both)
     assert value(seen, "rove_open_files", process="2", kind="web") == 4.0
-    seen.take_processes(both[:1])
+    seen.take(sample({"rss.1": 1e6}), both[:1])
     assert value(seen, "rove_open_files", process="2", kind="web") is None
 
 
