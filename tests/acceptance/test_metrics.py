@@ -17,7 +17,6 @@ from tests.acceptance.results import check_audit, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.scraping import OPENMETRICS, get, hostile_clients, port_in, scraped, value
 from tests.acceptance.site import Reply, site
-from tests.postgres import with_database
 from tests.promtool import promtool
 from tests.queries import alert_queries, dashboard_queries, unresolved
 
@@ -119,18 +118,19 @@ def check_formats(port: int) -> None:
 
 @scenario
 def two_machines_of_one_crawl_are_scraped_at_once(tmp_path: Path) -> None:
-    url = with_database(_shared["url"], f"metrics_{os.getpid()}")
+    url, name = _shared["url"], f"metrics_{os.getpid()}"
     here, there = tmp_path / "here", tmp_path / "there"
     seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{name}" for name in SITES))
     with site(endless_web) as web, ThreadPoolExecutor() as threads:
-        words = ["crawl", seeds, *web.reach, *crawl_options(here, delay=DELAY, concurrency=5), "--frontier", url]
-        with logged(*words, "--metrics", 0) as (first, first_output):
+        words = ["crawl", seeds, *web.reach, *crawl_options(here, delay=DELAY, concurrency=5)]
+        frontier = ["--frontier", url, "--crawl-name", name]
+        with logged(*words, *frontier, "--metrics", 0) as (first, first_output):
             wait_for(lambda: pages(port_of(first_output)))
-            words = ["join", url, "--data-dir", there, "--processes", 1, "--concurrency", 5]
+            words = ["join", url, "--crawl-name", name, "--data-dir", there, "--processes", 1, "--concurrency", 5]
             with logged(*words, "--metrics", 0) as (second, second_output):
                 ports = [port_of(first_output), port_of(second_output)]
                 wait_for(lambda: min(threads.map(pages, ports)) > 0)
-                rove("pause", "--frontier", url)
+                rove("pause", *frontier)
                 wait_for(lambda: sum(threads.map(pages, ports)) == status_of(here)["pages"])
                 both = list(threads.map(scraped, ports))
                 for families in both:
