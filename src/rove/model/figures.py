@@ -150,9 +150,7 @@ FIGURES: Sequence[Figure] = (
     # The state of the crawl on this machine
     _gauge("in_flight", Unit.VISITS, _MEAN, _SUM, "Visits in flight."),
     _gauge("at_once", Unit.VISITS, _MEAN, _SUM, "Visits that may be in flight."),
-    _gauge(
-        "held_by.*", Unit.RATIO, _MEAN, _MEAN, "Share of the processes that this keeps from more visits.", or_zero=True
-    ),
+    _gauge("held_by.*", Unit.PROCESSES, _MEAN, _SUM, "Processes that this keeps from more visits.", or_zero=True),
     _gauge(
         "slowed.*",
         Unit.DOMAINS,

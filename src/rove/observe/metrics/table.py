@@ -147,8 +147,8 @@ METRICS: Sequence[Values | Distributions] = (
     _gauge("fetches_in_flight", "Visits in flight.", gauge("in_flight")),
     _gauge("concurrency_limit", "Visits that may be in flight.", gauge("at_once")),
     _gauge(
-        "concurrency_held_by_ratio",
-        "Share of the processes that this keeps from more visits in flight.",
+        "concurrency_held_by",
+        "Processes that this keeps from more visits in flight: a mean, because it may have changed.",
         gauges("held_by.", HeldBy),
         "reason",
     ),

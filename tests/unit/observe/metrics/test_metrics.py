@@ -123,7 +123,7 @@ def test_shares_of_the_interval_become_yes_or_no() -> None:
     assert value(seen, "rove_paused", cause="disk") == 1.0
     assert value(seen, "rove_paused", cause="operator") == 0.0
     assert value(seen, "rove_database_up") == 0.0
-    assert value(seen, "rove_concurrency_held_by_ratio", reason="cpu") == 0.5
+    assert value(seen, "rove_concurrency_held_by", reason="cpu") == 0.5
 
 
 def test_requests_are_split_by_result() -> None:
