@@ -29,9 +29,11 @@ class Accumulator:
         self._processes: set[str] = set()
         self._open_files: Mapping[str, Mapping[str, float]] = {}
         self._last_page: float | None = None
+        self._reading: Reading | None = None
 
     def take(self, sample: Sample, processes: Iterable[Sample] = ()) -> None:
         """Add the sample of one more interval. `processes` are those of the processes that it sums up."""
+        self._reading = None
         self._recent.append(sample)
         self._gauges = {}
         for name, value in sample.figures.items():
@@ -48,7 +50,12 @@ class Accumulator:
             self._last_page = sample.ended / 1000
 
     def reading(self) -> Reading:
-        """Return the figures as they are now."""
+        """Return the figures as they are now; the same object until the next sample."""
+        if self._reading is None:
+            self._reading = self._new_reading()
+        return self._reading
+
+    def _new_reading(self) -> Reading:
         return Reading(
             totals=dict(self._totals),
             gauges=self._held() | self._gauges | self._extremes(),

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable
 from http import HTTPStatus
 
-from rove.frontier.clock import steady_seconds
 from rove.observe.metrics.collector import ReadingCollector
 from rove.observe.metrics.formats import Format, format_for
 from rove.observe.metrics.http import Request, Response
@@ -15,25 +14,17 @@ from rove.observe.metrics.reading import Reading
 from rove.observe.metrics.server import PageServer, ServerLimits
 
 PATH = "/metrics"
-FRESH_SECONDS = 1.0
-"""Requests within this time get the same answer, so that many of them cost no more than one."""
 _HINT = f"The metrics of this rove crawl are at {PATH}\n".encode()
 
 
 class MetricsEndpoint:
     """Serves the metrics of whatever crawls at the moment."""
 
-    def __init__(
-        self,
-        read: Callable[[], Reading],
-        *,
-        clock: Callable[[], float] = steady_seconds,
-    ) -> None:
-        """`read` returns the figures of this machine."""
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        """`read` returns the figures of this machine, and the same object as before if none has changed."""
         self._read = read
-        self._clock = clock
-        self._texts: dict[Format, tuple[float, bytes]] = {}
-        """The last answer in each format, and when it was made."""
+        self._texts: dict[Format, tuple[Reading, bytes]] = {}
+        """The last answer in each format, and what it was made from: many requests cost hardly more than one."""
         self._making = asyncio.Lock()
 
     async def serve(self, listener: socket.socket, limits: ServerLimits | None = None) -> None:
@@ -51,10 +42,11 @@ class MetricsEndpoint:
 
     async def _text(self, wanted: Format) -> bytes:
         async with self._making:
-            made_at, text = self._texts.get(wanted, (float("-inf"), b""))
-            if self._clock() - made_at >= FRESH_SECONDS:
-                reading = self._read()
-                # It takes up to 30 ms. In a thread it does not stop the event loop for more than 5 ms at a time.
-                text = await asyncio.to_thread(wanted.encoded, ReadingCollector(reading))
-                self._texts[wanted] = self._clock(), text
+            reading = self._read()
+            known = self._texts.get(wanted)
+            if known is not None and known[0] is reading:
+                return known[1]
+            # It takes up to 30 ms. In a thread it does not stop the event loop for more than 5 ms at a time.
+            text = await asyncio.to_thread(wanted.encoded, ReadingCollector(reading))
+            self._texts[wanted] = reading, text
             return text
