@@ -178,7 +178,12 @@ async def test_no_sample_is_lost_while_the_server_is_away(server: PostgresServer
     async with crawling(server) as crawl:
         machine = Machine(tmp_path)
         sampler = Sampler(
-            crawl.frontier, machine, take=list, is_loading=lambda: False, on_sample=seen.append, interval=0.1
+            crawl.frontier,
+            machine,
+            take=list,
+            is_loading=lambda: False,
+            on_sample=lambda sample, _: seen.append(sample),
+            interval=0.1,
         )
         async with sampler.running():
             await until(lambda: len(seen) >= 2)

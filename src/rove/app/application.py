@@ -19,6 +19,7 @@ from rove.app.control import Control, StoppedInPreparation, beside
 from rove.app.crawl_log import CrawlLog, settings_lines
 from rove.app.limits_line import GIVEN, limits_line
 from rove.app.log_file import start_logging
+from rove.app.metrics import metrics_served
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of
 from rove.app.proxies import proxy_note
@@ -44,6 +45,7 @@ from rove.inspect.pauses import scope_options
 from rove.model.counts import Counts
 from rove.notation.log_line import log_line
 from rove.observe.machine import Machine
+from rove.observe.metrics.accumulator import Accumulator
 from rove.observe.sampler import Sampler
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 
@@ -92,6 +94,7 @@ class CrawlApp:
         self._outage_rules = outage_rules
         self._told: dict[str, float] = {}
         self._control: Control | None = None
+        self._metrics = Accumulator()
 
     def stop(self) -> bool:
         """Stop the crawl, or give up its preparation. Return whether it is running."""
@@ -110,11 +113,12 @@ class CrawlApp:
         control = self._control = Control(data, scope_options(data, remote), say=self._say)
         backend = backend_for(data, remote, on_news=self._tell)
         try:
-            with control.preparing():
-                await check(options, backend)
-            with data.held():
-                async with beside(control.follow_file()):
-                    return await self._prepare_and_run(data, remote, backend, control)
+            async with metrics_served(options.metrics, self._metrics.reading, self._say):
+                with control.preparing():
+                    await check(options, backend)
+                with data.held():
+                    async with beside(control.follow_file()):
+                        return await self._prepare_and_run(data, remote, backend, control)
         except StoppedInPreparation:
             assert control.ending is not None, "the owner has stopped the crawl"
             return control.ending
@@ -221,6 +225,7 @@ class CrawlApp:
                     Machine(context.data.root),
                     take=running.take_samples,
                     is_loading=lambda: loader.is_loading,
+                    on_sample=self._metrics.take,
                 )
                 async with (
                     sampler.running(),

@@ -23,6 +23,7 @@ from rove.frontier.contract import Backend
 from rove.frontier.dsn import redacted
 from rove.frontier.runs import crawled_seconds
 from rove.notation.humanize import counted
+from rove.observe.listening import ListenAddress
 from rove.policy.exclusions import parse_exclusions
 
 
@@ -56,6 +57,8 @@ class CrawlOptions:
     """Print nothing but errors."""
     progress_interval: float = PLAIN_SECONDS
     """Seconds between two progress lines where there is no terminal."""
+    metrics: ListenAddress | None = None
+    """Where the metrics of this machine are served; None: nowhere."""
 
 
 def check_directory(options: CrawlOptions, data: DataDir) -> None:

@@ -13,12 +13,13 @@ import click
 
 from rove.app.panel import PLAIN_SECONDS
 from rove.cli.output import printing
-from rove.cli.types import POSITIVE_DURATION, SIZE, Lift, WholeNumber, or_default
+from rove.cli.types import POSITIVE_DURATION, SIZE, Lift, Parsed, WholeNumber, or_default
 from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK
 from rove.errors import UsageError
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.inspect.moments import parse_moment
 from rove.notation.humanize import size_text
+from rove.observe.listening import parse_listen
 
 WHAT_TO_CRAWL = "What to crawl"
 HOW_POLITELY = "How politely"
@@ -183,6 +184,13 @@ _MACHINE_OPTIONS = (
         metavar="TIME",
         default_text=f"{PLAIN_SECONDS:g}s",
         help="Time between two progress lines where there is no terminal.",
+    ),
+    option(
+        "--metrics",
+        group=MACHINE,
+        type=Parsed("address", parse_listen),
+        metavar="[ADDRESS:]PORT",
+        help="Serve metrics for Prometheus at this port; without ADDRESS, to this machine alone.",
     ),
     option("--quiet", group=MACHINE, is_flag=True, help="Print nothing but errors. The log is written as always."),
 )

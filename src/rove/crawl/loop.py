@@ -34,6 +34,7 @@ from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.frontier.query_times import TimesReader
 from rove.frontier.runs import Vitals
+from rove.model.reasons import PauseCause
 from rove.model.samples import Sample
 from rove.policy.exclusions import Exclusions
 from rove.policy.outage import OutageRules
@@ -197,8 +198,8 @@ class Crawl:
             self.progress.queued = self._claimer.queued
             context.pressure.check(are_waiting=self._claimer.are_waiting)
             self._note_resources(now)
-            self.progress.set_trouble("operator", PAUSED if is_paused else "")
-            self.progress.set_trouble("outage", self._outage.trouble)
+            self.progress.set_trouble(PauseCause.OPERATOR, PAUSED if is_paused else "")
+            self.progress.set_trouble(PauseCause.OUTAGE, self._outage.trouble)
             self._slots.cancel_overdue(now)
             seconds_left = self._remaining_limits.seconds_left()
             if seconds_left is not None and seconds_left <= 0:

@@ -11,11 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from rove.crawl.resting import Resting
 from rove.frontier.contract import Frontier
 from rove.frontier.rows.requests import delay_in_force
 from rove.model.figures import Unit, figure_of
 from rove.model.histogram import DURATION_BOUNDS, SIZE_BOUNDS, Histogram
-from rove.model.ledger import RequestRow
+from rove.model.ledger import DelaySource, RequestRow
+from rove.model.reasons import PauseCause
 from rove.model.request_counts import counter_names
 from rove.model.samples import Distribution, Sample
 from rove.model.visits import VisitResult
@@ -45,6 +47,7 @@ class Meter:
         self._wall_clock = wall_clock
         self._smallest_margin = math.inf
         self._page_sizes, self._rests = self.histogram("page_size"), self.histogram("rest")
+        self._resting = Resting()
         self._began, self._cpu = clock(), cpu_seconds()
 
     def histogram(self, name: str) -> Histogram:
@@ -73,7 +76,7 @@ class Meter:
 
     def note_settled(self, visits: Iterable[VisitResult], *, lost: int) -> None:
         """Count visits that were settled; `lost` of them had lost their lease."""
-        counts = self.counts
+        counts, now = self.counts, self._clock()
         for visit in visits:
             reason = visit.no_request_reason
             if reason is None:
@@ -82,6 +85,8 @@ class Meter:
                 rest, source = delay_in_force(visit, self._delay, visit.lease.crawl_delay)
                 counts[f"rests.{source}"] += 1
                 self._rests.add(rest)
+                if source is not DelaySource.DELAY:
+                    self._resting.begin(source, rest, now=now)
                 for row in visit.requests:
                     self._note_request(row)
             else:
@@ -98,7 +103,10 @@ class Meter:
             counts[f"marks.{mark}"] += 1
         if row.content_hash is not None:
             counts["pages.copy" if row.is_copy else "pages.stored"] += 1
-            counts["bytes.stored"] += sum(where.length for where in (row.text, row.raw) if where is not None)
+            for store, where in (("text", row.text), ("raw", row.raw)):
+                if where is not None:
+                    counts["bytes.stored"] += where.length
+                    counts[f"bytes.stored.{store}"] += where.length
             self._page_sizes.add(row.size)
 
     def take(self, gauges: Mapping[str, float], query_times: Mapping[str, Distribution]) -> Sample:
@@ -106,6 +114,7 @@ class Meter:
         now, cpu = self._clock(), self._cpu_seconds()
         figures: dict[str, float] = {name: number for name, number in self.counts.items() if number}
         figures[f"cpu.{self.process}"] = cpu - self._cpu
+        figures |= {f"slowed.{cause}": number for cause, number in self._resting.counts(now).items()}
         if self._smallest_margin < math.inf:
             figures["margin.smallest"] = self._smallest_margin
         histograms = {name: histogram.take() for name, histogram in self._histograms.items()}
@@ -126,7 +135,7 @@ class Meter:
 def database_figures(frontier: Frontier) -> dict[str, float]:
     """Return the figures of a process's connections to the database."""
     connections = {f"database.connections.{state}": number for state, number in frontier.connections().items()}
-    return {"database.up": 0 if frontier.troubles().get("database") else 1, **connections}
+    return {"database.up": 0 if frontier.troubles().get(PauseCause.DATABASE) else 1, **connections}
 
 
 def files_figures(files: Mapping[FileKind, int]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from rove.config import DEFAULT_MAX_PAGE_SIZE, Settings
 from rove.crawl.steering import Steering
 from rove.model.outcomes import Failed
+from rove.model.reasons import PauseCause
 from rove.notation.humanize import counted, size_text
 from rove.notation.log_line import log_line
 from rove.policy.concurrency import Bounds, HeldBy
@@ -108,9 +109,9 @@ class Pressure:
         at_once = counted(self.throttle.limit, "fetch", "fetches")
         is_slowed = self.steering.is_cut and not self.memory.is_short
         return {
-            "disk": f"paused: {self._disk_text()}" if self._disk.is_short else "",
-            "memory": f"slowed: {waiting} waiting for memory" if self.memory.is_short else "",
-            "fetches": f"slowed: {at_once} at once" if is_slowed else "",
+            PauseCause.DISK: f"paused: {self._disk_text()}" if self._disk.is_short else "",
+            PauseCause.MEMORY: f"slowed: {waiting} waiting for memory" if self.memory.is_short else "",
+            PauseCause.FETCHES: f"slowed: {at_once} at once" if is_slowed else "",
         }
 
     def check(self, *, are_waiting: bool = False) -> None:

@@ -124,6 +124,7 @@ FIGURES: Sequence[Figure] = (
     _count("visits", Unit.VISITS, "Visits that made at least one request."),
     _count("bytes.received", Unit.BYTES, "Bytes of bodies received."),
     _count("bytes.stored", Unit.BYTES, "Bytes written to WARC files."),
+    _count("bytes.stored.*", Unit.BYTES, "Bytes written to WARC files: text, or raw responses."),
     _count("requests.*", Unit.REQUESTS, "Requests by kind: page, robots or sitemap."),
     _count("errors.*", Unit.REQUESTS, "Failed requests by kind of request and error."),
     _count(
@@ -149,8 +150,14 @@ FIGURES: Sequence[Figure] = (
     # The state of the crawl on this machine
     _gauge("in_flight", Unit.VISITS, _MEAN, _SUM, "Visits in flight."),
     _gauge("at_once", Unit.VISITS, _MEAN, _SUM, "Visits that may be in flight."),
+    _gauge("held_by.*", Unit.PROCESSES, _MEAN, _SUM, "Processes that this keeps from more visits.", or_zero=True),
     _gauge(
-        "held_by.*", Unit.RATIO, _MEAN, _MEAN, "Share of the processes that this keeps from more visits.", or_zero=True
+        "slowed.*",
+        Unit.DOMAINS,
+        _MEAN,
+        _SUM,
+        "Domains that rest for longer than the chosen delay after a visit by this machine, by cause.",
+        or_zero=True,
     ),
     _gauge("queued", Unit.LEASES, _MEAN, _SUM, "Leases that wait for a free slot."),
     _gauge("unsettled", Unit.VISITS, _MEAN, _SUM, "Finished visits that wait to be written."),

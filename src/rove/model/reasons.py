@@ -108,6 +108,22 @@ def error_status(error: str) -> int:
     return int(error.removeprefix(_STATUS)) if is_status_error(error) else 0
 
 
+class PauseCause(enum.StrEnum):
+    """Why a crawl is slowed down or paused."""
+
+    OPERATOR = "operator"
+    """The owner has paused it."""
+    OUTAGE = "outage"
+    """No site responds."""
+    DATABASE = "database"
+    REST = "rest"
+    """The database may have lost its last transactions, so all domains rest."""
+    DISK = "disk"
+    MEMORY = "memory"
+    FETCHES = "fetches"
+    """Something ran short, so that fewer fetches are in flight for a while."""
+
+
 class NoRequestReason(enum.StrEnum):
     """Why a lease ended without a request."""
 

@@ -106,6 +106,16 @@ def test_a_limit(words: str, limits: dict[str, Any]) -> None:
     assert parsed(*words.split()).limits == limits
 
 
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [("--metrics 9464", "127.0.0.1:9464"), ("--metrics 0.0.0.0:80", "0.0.0.0:80"), ("--metrics [::1]:0", "[::1]:0")],
+)
+def test_the_address_of_the_metrics_is_not_remembered(words: str, address: str) -> None:
+    options = parsed("--resume", *words.split())
+    assert options.metrics is not None and options.metrics.host_and_port == address
+    assert (options.settings, options.machine_settings) == ({}, {})
+
+
 def test_a_duration_of_two_words() -> None:
     assert parsed("--max-duration", "2d 4h").limits == {"max_duration": 187_200.0}
 

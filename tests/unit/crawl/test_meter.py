@@ -6,7 +6,7 @@ import pytest
 
 from rove.crawl.meter import Meter
 from rove.model.figures import figure_of
-from rove.model.ledger import Location, RequestKind, RequestRow
+from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow
 from rove.model.samples import Distribution
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, Settled, VisitResult
@@ -63,6 +63,8 @@ def test_visits_are_counted_by_what_they_brought(times: Times) -> None:
         "errors.page.status-404": 1,
         "bytes.received": 2_150,
         "bytes.stored": 2_100,
+        "bytes.stored.text": 1_400,
+        "bytes.stored.raw": 700,
         "pages.stored": 1,
         "pages.copy": 1,
         "marks.text-cut": 1,
@@ -70,6 +72,19 @@ def test_visits_are_counted_by_what_they_brought(times: Times) -> None:
     assert (sample.histograms["rest"].count, sample.histograms["rest"].mean) == (3, 70.0)
     sizes = sample.histograms["page_size"]
     assert (sizes.count, sizes.longest, sizes.first) == (2, 2_000.0, 64.0)
+
+
+def test_domains_that_rest_longer_are_counted_until_they_have_rested(times: Times) -> None:
+    meter = times.meter()
+    slow = visit(request()).replace(pause=80.0, pause_from=DelaySource.SLOW)
+    asked = visit(request()).replace(lease=LEASE.replace(crawl_delay=200.0))
+    meter.note_settled([slow, asked, visit(request())], lost=0)
+    figures = meter.take({}, {}).figures
+    assert (figures["rests.slow"], figures["rests.crawl-delay"], figures["rests.delay"]) == (1, 1, 1)
+    assert (figures["slowed.slow"], figures["slowed.crawl-delay"], figures.get("slowed.delay")) == (1, 1, None)
+    times.now += 100.0
+    figures = meter.take({}, {}).figures
+    assert (figures.get("slowed.slow"), figures["slowed.crawl-delay"]) == (None, 1)
 
 
 def test_links_that_are_neither_new_nor_refused_were_known(times: Times) -> None:

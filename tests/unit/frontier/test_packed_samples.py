@@ -16,7 +16,7 @@ from rove.model.request_counts import counter_names
 from rove.model.samples import Distribution, Sample
 from rove.model.urls import NotAccepted
 
-DICTIONARY = "08e12ebc"
+DICTIONARY = "bb5c2112"
 ROW_BYTES = 150
 """The other columns of a row and its entries in the indexes, at most."""
 YEAR = {10: 2 * 86_400 / 10, 60: 14 * 86_400 / 60, 600: 365 * 86_400 / 600}

@@ -42,7 +42,7 @@ from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.visits import intact_urls, postponed_rows
 from rove.frontier.runs import Vitals
 from rove.model.ledger import Content
-from rove.model.reasons import BlockReason
+from rove.model.reasons import BlockReason, PauseCause
 from rove.model.samples import Distribution, Sample
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
@@ -343,7 +343,7 @@ class PostgresFrontier:
 
     def troubles(self) -> dict[str, str]:
         rest = resting_text(self.claiming.resting_ms())
-        return {"database": self._database.trouble or self._database.waiting, "rest": rest}
+        return {PauseCause.DATABASE: self._database.trouble or self._database.waiting, PauseCause.REST: rest}
 
     def stop_waiting(self, seconds: float) -> None:
         self._database.stop_waiting(seconds)

@@ -36,7 +36,7 @@ from rove.frontier.sqlite.samples import add_samples, roll_up
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
 from rove.frontier.sqlite.suspects import due_suspect, next_suspect, reserve_suspects, suspect, suspect_urls
-from rove.model.reasons import BlockReason
+from rove.model.reasons import BlockReason, PauseCause
 from rove.model.samples import Distribution, Sample
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
@@ -301,7 +301,7 @@ class SqliteFrontier:
         return self._database.timings.take_recent(reader)
 
     def troubles(self) -> dict[str, str]:
-        return {"rest": resting_text(self._resting_ms())}
+        return {PauseCause.REST: resting_text(self._resting_ms())}
 
     @property
     def node(self) -> str:
