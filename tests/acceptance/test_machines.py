@@ -133,6 +133,8 @@ def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
                 wait_for(lambda: len(running_nodes(here)) == 2)
                 assert status_of(there)["running"]
                 workers = psutil.Process(second.pid).children(recursive=True)
+                named = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'rove: crawl, process 2, %:/%'"
+                wait_for(lambda: crawl.rows(named))
                 assert len(workers) == 2 and not any(PASSWORD in " ".join(worker.cmdline()) for worker in workers)
                 assert first.communicate(timeout=150)[1] is None and first.returncode == 0
                 said, _ = second.communicate(timeout=60)

@@ -16,7 +16,7 @@ from tests.acceptance.site import Reply, Site, site
 
 PAGES = [f"http://a.test/{number}" for number in range(6)]
 ANSWERS = {
-    "a.test/": Reply("<title>Start</title>" + "".join(f"<a href='{url}'>x</a>" for url in PAGES)),
+    "a.test/": Reply("<title>Start</title>" + "".join(f"<a href='{url}'>x</a>" for url in [*PAGES, "/file.pdf"])),
     **{url.removeprefix("http://"): Reply(f"<title>Title</title>text of {url}") for url in PAGES},
     "held.test/": Reply(held=True, status=404),
 }
@@ -77,6 +77,7 @@ def check_answers(answers: list[Answer], *, running: bool, copied: bool = False)
     assert "pages" in nodes
     assert {json.loads(line)["domain"] for line in lists[0].splitlines()} == {"a.test", "held.test"}
     assert all(json.loads(line)["domain"] == "held.test" for line in lists[1].splitlines()) and "SEARCH domain" in plan
+    assert lists[2].endswith("  http://a.test/file.pdf  on http://a.test/\n")
 
 
 def files_in(folder: Path) -> dict[str, tuple[int, int]]:
