@@ -11,6 +11,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from rove.frontier.history import History, HistoryReader
 from rove.frontier.looking import Looking
 from rove.frontier.query_times import TimesReader
 from rove.frontier.records import (
@@ -31,14 +32,14 @@ from rove.frontier.seed_source import SeedSource
 from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Location, RequestRow
-from rove.model.samples import Distribution, Sample
+from rove.model.samples import Distribution
 from rove.model.skipped import SkippedLink
 from rove.model.urls import NewUrl, NotAccepted, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 from rove.policy.retry_filter import RetryFilter
 
 
-class Frontier(Protocol):
+class Frontier(History, Protocol):
     """The queue of a crawl, as one of its processes uses it."""
 
     @property
@@ -230,19 +231,6 @@ class Frontier(Protocol):
     def query_times(self, reader: TimesReader) -> Mapping[str, Distribution]:
         """Return the durations of queries by name since the reader's last call."""
 
-    @property
-    def node(self) -> str:
-        """The name of this machine, as in the records of participants."""
-
-    async def add_samples(self, samples: Sequence[Sample]) -> None:
-        """Append samples of this machine to the history. A sample that it has already is skipped."""
-
-    async def roll_up_samples(self, now: int) -> bool:
-        """Combine old samples into longer ones, in one small step; return whether there was anything to do.
-
-        `now` is the wall clock in milliseconds. rows/samples.py says how long samples are kept as they are.
-        """
-
     def stop_waiting(self, seconds: float) -> None:
         """From now on, wait at most this long for a database that is unreachable."""
 
@@ -305,7 +293,7 @@ class Catalog(Protocol):
         """Save how far a seed file has been loaded."""
 
 
-class FrontierReader(Looking, Protocol):
+class FrontierReader(Looking, HistoryReader, Protocol):
     """The queries of the inspecting commands, which may run beside a crawl."""
 
     async def counts(self) -> Counts:
@@ -375,18 +363,6 @@ class FrontierReader(Looking, Protocol):
 
     async def requests(self, visit: int) -> list[RequestRow]:
         """Return all requests of one visit, in order."""
-
-    def samples(
-        self, *, since: float = -math.inf, until: float = math.inf, step: float = 10, node: str | None = None
-    ) -> AsyncIterator[list[Sample]]:
-        """Iterate over the history, oldest first: for each interval of `step` seconds one sample of each machine.
-
-        Intervals in which no machine took a sample are left out. Samples that are stored for a longer time than `step`
-        come as they are. With `node`, only those of this machine. The times are wall-clock seconds.
-        """
-
-    async def latest_samples(self) -> list[Sample]:
-        """Return the latest sample of each machine."""
 
 
 class Backend(Protocol):

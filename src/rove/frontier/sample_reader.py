@@ -36,7 +36,7 @@ class SampleReader:
     async def samples(
         self, *, since: float = -math.inf, until: float = math.inf, step: float = STEPS[0], node: str | None = None
     ) -> AsyncIterator[list[Sample]]:
-        """Iterate over the history; see FrontierReader."""
+        """Iterate over the history; see HistoryReader."""
         length = round(step * 1000)
         begun: dict[int, list[SampleRow]] = {}
         slot = None

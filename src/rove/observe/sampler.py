@@ -19,6 +19,7 @@ from rove.errors import RoveError
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
 from rove.model.samples import Sample, together
+from rove.notation.humanize import counted
 from rove.observe.ceiling import Ceiling
 from rove.observe.machine import Machine
 
@@ -95,7 +96,7 @@ class Sampler:
             writing.cancel()
             await asyncio.wait([writing])
             if self._unwritten:
-                log.warning("%d samples could not be written", len(self._unwritten))
+                log.warning("%s could not be written", counted(len(self._unwritten), "sample"))
 
     async def _keep_sampling(self) -> None:
         while True:
@@ -152,13 +153,17 @@ class Sampler:
 
     async def _keep_writing(self) -> None:
         """Write samples as they come. While the database is away, `add_samples` waits for it, and samples collect."""
+        has_failed = False
         while self._unwritten or not self._is_ending:
             await self._has_new.wait()
             self._has_new.clear()
             try:
                 await self._write()
+                has_failed = False
             except RoveError as error:
-                log.warning("samples could not be written and are kept: %s", error)
+                if not has_failed:
+                    log.warning("samples could not be written and are kept: %s", error)
+                has_failed = True
             except Exception:
                 log.exception("samples could not be written; this is a bug")
             if self._is_ending:

@@ -187,7 +187,7 @@ async def test_a_database_that_stays_away_does_not_hold_up_the_end(
     database.is_back.clear()
     async with sampler(database, tmp_path, last_seconds=0.01).running():
         pass
-    assert "1 samples could not be written" in caplog.text
+    assert "1 sample could not be written" in caplog.text
 
 
 async def test_a_bug_in_a_sample_does_not_reach_the_crawl(

@@ -88,11 +88,6 @@ class SqliteDatabase:
         self._turn = -1
         """The file whose lock is the right to write."""
 
-    @property
-    def node(self) -> str:
-        """The name of the machine: the data directory, because there is only one."""
-        return str(self.path.parent)
-
     async def run(self, work: Callable[[], T]) -> T:
         """Run work in the database's thread; map sqlite3's errors to ours."""
         try:

@@ -32,7 +32,7 @@ from rove.frontier.sqlite.eras import read_rest
 from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.frontier.sqlite.retry import mark_seeds, retry_urls
-from rove.frontier.sqlite.samples import add_samples, roll_up
+from rove.frontier.sqlite.samples import add_samples, machine_name, roll_up
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
 from rove.frontier.sqlite.suspects import due_suspect, next_suspect, reserve_suspects, suspect, suspect_urls
@@ -305,7 +305,7 @@ class SqliteFrontier:
 
     @property
     def node(self) -> str:
-        return self._database.node
+        return machine_name(self._database)
 
     async def add_samples(self, samples: Sequence[Sample]) -> None:
         await self._database.run(lambda: add_samples(self._database, samples))

@@ -11,6 +11,7 @@ from rove.frontier.rows.requests import request_row
 from rove.frontier.runs import Participant
 from rove.frontier.sqlite.database import Row, SqliteDatabase
 from rove.frontier.sqlite.explain import explain_query, query_names
+from rove.frontier.sqlite.samples import machine_name
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
 
@@ -42,13 +43,12 @@ class SqliteTables:
         return await self._database.run(work)
 
     async def participants(self) -> list[Participant]:
-        return [
-            participant(self._database.node, True, row)
-            for row in await self.fetch("participants", now=await self.now())
-        ]
+        node = machine_name(self._database)
+        rows = await self.fetch("participants", now=await self.now())
+        return [participant(node, True, row) for row in rows]
 
     async def machine_name(self, machine: int) -> str:
-        return self._database.node
+        return machine_name(self._database)
 
     async def domain(self, id: int) -> list[Row]:
         return await self._database.fetch("domain_record", id=id, now=await self.now())

@@ -11,6 +11,11 @@ from rove.model.samples import Sample
 THIS_MACHINE = 0
 
 
+def machine_name(database: SqliteDatabase) -> str:
+    """Return the name of the machine: the data directory, because there is only one machine."""
+    return str(database.path.parent)
+
+
 def add_samples(database: SqliteDatabase, samples: Sequence[Sample]) -> None:
     """Append samples as they were taken."""
     rows = [sample_values(THIS_MACHINE, sample, STEPS[0])[1:] for sample in samples]
