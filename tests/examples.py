@@ -37,6 +37,7 @@ SHOWN_PORT = "8080"
 MAX_LINES = 14
 MAX_WIDTH = 118
 CRAWL_SECONDS = 30
+WATCH_SECONDS = 10
 _SEEDS = {
     "library.test/": Reply(
         "<title>Library</title><a href=/catalogue.pdf>all books</a><a href=http://museum.test:6000/>the museum</a>"
@@ -186,6 +187,9 @@ def _look_at_seeds(session: Session) -> None:
 def _control(session: Session) -> None:
     with session.running("rove crawl --resume --max-duration 10m"):
         wait_for(lambda: _heartbeats(session) > 0)
+        with session.running("rove watch --progress-interval 4s", example="watch"):
+            time.sleep(WATCH_SECONDS)
+        session.run("diagnose", "rove diagnose")
         session.run("pause", "rove pause", "rove status")
         session.run("unpause", "rove unpause")
         session.run("stop", "rove stop", "rove stop")

@@ -7,7 +7,7 @@ import fcntl
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -60,6 +60,16 @@ class DataDir:
     def holds_crawl(self) -> bool:
         """Whether a crawl was created here, or this directory takes part in one."""
         return self.frontier.exists() or self._remote.exists()
+
+    @property
+    def lock_files(self) -> Sequence[Path]:
+        """The files that the processes of a running crawl hold open."""
+        return self._lock, self._workers_lock
+
+    @property
+    def reports(self) -> Sequence[Path]:
+        """The reports about processes that were written so far."""
+        return sorted(path for path in self.root.glob("rove*.diagnosis.txt"))
 
     def log_of(self, worker: str) -> Path:
         """Return the log file of a worker, given by its name."""
@@ -272,6 +282,11 @@ class DataDir:
                 return path
             except FileExistsError:
                 number += 1
+
+
+def report_of(log_file: Path) -> Path:
+    """Return the file for reports about a process, beside its log file."""
+    return log_file.with_suffix(".diagnosis.txt")
 
 
 @contextmanager

@@ -32,10 +32,10 @@ class Terminal:
     """A terminal whose user watches, and may close it."""
 
     def __init__(self) -> None:
-        self._user_end, self.program_end = pty.openpty()
+        self.user_end, self.program_end = pty.openpty()
         self._shown: list[bytes] = []
         self._lock = threading.Lock()
-        self._open = {self._user_end, self.program_end}
+        self._open = {self.user_end, self.program_end}
         threading.Thread(target=self._watch, daemon=True).start()
 
     @property
@@ -43,13 +43,17 @@ class Terminal:
         """Everything that programs have written."""
         return b"".join(self._shown).decode(errors="replace")
 
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self.user_end, keys)
+
     def leave_to_program(self) -> None:
         """Close the program's end here: the program has its own copy."""
         self._close(self.program_end)
 
     def close(self) -> None:
         """Close the terminal, as closing its window does."""
-        self._close(self._user_end)
+        self._close(self.user_end)
 
     def _close(self, end: int) -> None:
         with self._lock:
@@ -60,11 +64,11 @@ class Terminal:
     def _watch(self) -> None:
         while True:
             with self._lock:
-                if self._user_end not in self._open:
+                if self.user_end not in self._open:
                     return
-                readable, _, _ = select.select([self._user_end], [], [], 0)
+                readable, _, _ = select.select([self.user_end], [], [], 0)
                 try:
-                    data = os.read(self._user_end, 4096) if readable else b""
+                    data = os.read(self.user_end, 4096) if readable else b""
                 except OSError:  # the program has ended
                     return
             if data:

@@ -92,10 +92,12 @@ async def test_an_idle_domain_that_gets_a_url_keeps_its_delay(harness: Harness) 
     (lease,) = await frontier.claim(1)
     await frontier.settle([visited(lease, DONE)])
     assert await frontier.next_due() is None
+    assert await harness.reader().next_due() is None
     harness.advance(DELAY / 2)
     await frontier.add([url("http://a.test/2")])
     assert await frontier.claim(1) == []
     assert await frontier.next_due() == pytest.approx(DELAY / 2)
+    assert await harness.reader().next_due() == pytest.approx(DELAY / 2)
     harness.advance(DELAY / 2)
     assert len(await frontier.claim(1)) == 1
 

@@ -182,7 +182,7 @@ async def test_no_sample_is_lost_while_the_server_is_away(server: PostgresServer
             machine,
             take=list,
             is_loading=lambda: False,
-            on_sample=lambda sample, _: seen.append(sample),
+            on_sample=seen.append,
             interval=0.1,
         )
         async with sampler.running():

@@ -17,6 +17,8 @@ from rove.admin.apply_exclusions import domains_excluded
 from rove.app.concurrency import available_cores, bounds_per_process, process_count, raise_open_files
 from rove.app.control import Control, StoppedInPreparation, beside
 from rove.app.crawl_log import CrawlLog, settings_lines
+from rove.app.diagnosis import Diagnosis
+from rove.app.limit_watch import LimitWatch, limit_watch
 from rove.app.limits_line import GIVEN, limits_line
 from rove.app.log_file import start_logging
 from rove.app.metrics import metrics_served
@@ -43,6 +45,7 @@ from rove.frontier.records import FailingDomain
 from rove.frontier.runs import crawled_seconds
 from rove.inspect.pauses import scope_options
 from rove.model.counts import Counts
+from rove.model.samples import Sample
 from rove.notation.log_line import log_line
 from rove.observe.machine import Machine
 from rove.observe.metrics.accumulator import Accumulator
@@ -84,13 +87,18 @@ class CrawlApp:
         options: CrawlOptions,
         *,
         say: Callable[[str], None],
-        watch: Callable[[Runner, RunContext], Coroutine[Any, Any, None]],
+        watch: Callable[[Runner, RunContext, LimitWatch], Coroutine[Any, Any, None]],
+        diagnosis: Diagnosis | None = None,
         outage_rules: OutageRules = DEFAULT_OUTAGE_RULES,
     ) -> None:
-        """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
+        """`say` shows a sentence; `watch` shows the running crawl, and what limits it, until it is cancelled.
+
+        `diagnosis` writes reports about this process.
+        """
         self._options = options
         self._show = say
         self._watch = watch
+        self._diagnosis = diagnosis
         self._outage_rules = outage_rules
         self._told: dict[str, float] = {}
         self._control: Control | None = None
@@ -218,19 +226,27 @@ class CrawlApp:
         before = await context.frontier.counts()
         running = Running(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
         async with running.runner() as runner:
+            if self._diagnosis is not None:
+                self._diagnosis.attach(runner.accounts)
             with control.running(runner):
                 loader = await self._loader(context)
+                limits = limit_watch(context, runner.progress)
+
+                def note_sample(sample: Sample) -> None:
+                    self._metrics.take(sample)
+                    limits.note_sample(sample)
+
                 sampler = Sampler(
                     context.frontier,
                     Machine(context.data.root),
-                    take=running.take_samples,
+                    take=lambda: self._metrics.noted(running.take_samples()),
                     is_loading=lambda: loader.is_loading,
-                    on_sample=self._metrics.take,
+                    on_sample=note_sample,
                 )
                 async with (
                     sampler.running(),
-                    CrawlLog(runner.progress, context.frontier).written(),
-                    beside(self._watch(runner, context), _stop_when_changed(runner, context)),
+                    CrawlLog(runner.progress, context.frontier, limits=limits).written(),
+                    beside(self._watch(runner, context, limits), _stop_when_changed(runner, context)),
                 ):
                     ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started

@@ -1,4 +1,4 @@
-"""Tells the story of a crawl in the log: a line every minute, every pause with its cause and end, and query times.
+"""Tells the story of a crawl in the log: every minute its figures, what limits it and query times, and every pause.
 
 docs/operations.md explains the lines.
 """
@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from rove.app.limit_watch import LimitWatch
 from rove.config import Limits, Settings
 from rove.crawl.progress import Counters, Progress
 from rove.errors import RoveError
@@ -22,11 +23,16 @@ from rove.frontier.query_times import TimesReader, timing_lines
 from rove.model.counts import Counts
 from rove.model.ledger import RequestKind
 from rove.notation.log_line import log_line
+from rove.policy.limiting import Factor, Limiting
 
 INTERVAL = 60.0
 """Seconds between two lines with the figures."""
 CHECK_SECONDS = 1.0
 """How often pauses are looked for."""
+LIMIT_SECONDS = 5.0
+"""How often the log looks whether something else limits the crawl."""
+LOOK_SHARE = 200
+"""It looks again after a pause this many times as long as looking took: a large frontier is slow to count."""
 COUNTS_SECONDS = 5.0
 MIB = 1 << 20
 
@@ -51,6 +57,25 @@ class PauseLog:
             log.warning("%s", log_line("pause-end", cause=cause, seconds=now - self._since.pop(cause)))
 
 
+class LimitLog:
+    """Logs what limits the crawl: with the figures of every minute, and when something else has done so for a while."""
+
+    def __init__(self) -> None:
+        self._logged: Factor | None = None
+        self._seen: Factor | None = None
+
+    def note(self, found: Limiting) -> None:
+        """Log the factor if it is another one than that of the last line, and was found twice in a row."""
+        if found.factor is self._seen and found.factor is not self._logged:
+            self.write(found)
+        self._seen = found.factor
+
+    def write(self, found: Limiting) -> None:
+        """Log what limits the crawl now."""
+        self._logged = found.factor
+        log.info("%s", log_line("limit", factor=found.factor, domains_served=found.domains_served, why=found.why))
+
+
 class CrawlLog:
     """Writes the figures of a running crawl into the log."""
 
@@ -59,12 +84,22 @@ class CrawlLog:
         progress: Progress,
         frontier: Frontier,
         *,
+        limits: LimitWatch | None = None,
         clock: Callable[[], float] = steady_seconds,
         interval: float = INTERVAL,
         check_seconds: float = CHECK_SECONDS,
+        limit_seconds: float = LIMIT_SECONDS,
         patience: float = COUNTS_SECONDS,
     ) -> None:
-        """`patience`: how long a line waits for the frontier's counters; then it is written without them."""
+        """Prepare to write.
+
+        `limits` finds out what limits the crawl; without it, that is not said. `patience` is how long a line waits for
+        the frontier's counters; then it is written without them.
+        """
+        self._limits = limits
+        self._limit_log = LimitLog()
+        self._limit_seconds = limit_seconds
+        self._look_at = clock() + limit_seconds
         self._progress = progress
         self._frontier = frontier
         self._clock = clock
@@ -92,6 +127,17 @@ class CrawlLog:
             self._pauses.note(self._progress.troubles)
             if self._clock() - self._written_at >= self._interval:
                 await self._write()
+            elif self._limits is not None and self._clock() >= self._look_at:
+                await self._look(self._limits)
+
+    async def _look(self, limits: LimitWatch) -> None:
+        began = self._clock()
+        with suppress(TimeoutError, RoveError):
+            async with asyncio.timeout(self._patience):
+                counts = await self._frontier.counts()
+            self._limit_log.note(await limits.look(counts, patience=self._patience))
+        took = self._clock() - began
+        self._look_at = began + max(self._limit_seconds, LOOK_SHARE * took)
 
     async def _write(self) -> None:
         self._pauses.note(self._progress.troubles)
@@ -103,6 +149,8 @@ class CrawlLog:
                 counts = await self._frontier.counts()
         figures = _figures(self._last, counters, seconds) | _frontier_figures(counts)
         log.info("%s", log_line("minute", elapsed_s=now - self._progress.started, **figures))
+        if self._limits is not None and not self._progress.is_stopping:
+            self._limit_log.write(await self._limits.look(counts, patience=self._patience))
         for line in timing_lines("query", self._frontier.query_times(TimesReader.LOG)):
             log.info("%s", line)
         self._last, self._written_at = counters, now

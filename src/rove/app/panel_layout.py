@@ -63,7 +63,7 @@ def _totals(view: View) -> Iterator[tuple[str, str, str]]:
 def _now(view: View) -> Iterator[_Row]:
     yield "pages per second", f"{view.rate:.1f}"
     yield "  on average", f"{view.average:.1f}"
-    yield "fetches in flight", f"{view.counters.in_flight:,}"
+    yield "fetches in flight", view.in_flight
     yield "URLs to fetch", f"{view.counts.urls_pending:,}"
 
 
@@ -85,9 +85,9 @@ def _sentences(view: View, *, errors: int) -> Table:
     for sentence in view.counters.troubles.values():
         table.add_row("attention", Text(sentence, style="bold"))
     table.add_row("state", Text(view.state, style="bold"))
-    if view.at_once:
-        table.add_row("in flight", view.at_once)
     table.add_row("speed", "; ".join(filter(None, (view.speed, view.could_be_visited))))
+    if view.limiting is not None:
+        table.add_row("limited by", view.limiting.sentence)
     for kind, name in KIND_NAMES.items():
         of_kind = view.counters.request_counts.errors_by_kind[kind]
         if of_kind:

@@ -10,7 +10,7 @@ from rove.crawl.progress import Counters
 from rove.model.counts import Counts
 from rove.model.request_counts import KIND_NAMES
 from rove.notation.humanize import counted, seconds_text, size_text
-from rove.policy.concurrency import held_by_text
+from rove.policy.limiting import Limiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,8 @@ class View:
     is_whole_crawl: bool = False
     """Whether this run is the whole crawl: there was no earlier run, and there is no other machine."""
     is_stopping: bool = False
+    limiting: Limiting | None = None
+    """What limits the crawl; None if that was not asked."""
 
     @property
     def state(self) -> str:
@@ -60,12 +62,10 @@ class View:
         return f"{percent} % of what politeness allows"
 
     @property
-    def at_once(self) -> str:
-        """The phrase for how many fetches may be in flight, and why not more; '' if nothing crawls."""
+    def in_flight(self) -> str:
+        """How many fetches are in flight, and how many may be."""
         counters = self.counters
-        if not counters.at_once:
-            return ""
-        return f"at most {counted(counters.at_once, 'fetch', 'fetches')} at once: {held_by_text(counters.held_by)}"
+        return f"{counters.in_flight:,}" + (f" of {counters.at_once:,}" if counters.at_once else "")
 
     @property
     def could_be_visited(self) -> str:
@@ -77,6 +77,17 @@ class View:
 def errors_text(errors: Mapping[str, int], shown: int | None = None) -> str:
     """Return the commonest errors."""
     return ", ".join(f"{name} {count:,}" for name, count in Counter(errors).most_common(shown)) or "none"
+
+
+def left_text(*, seconds: float | None, pages: int | None, rate: float) -> str:
+    """Return the time and the pages until a limit is reached, at `rate` pages per second; '' without a limit."""
+    parts = []
+    if seconds is not None:
+        parts.append(seconds_text(max(0.0, seconds)))
+    if pages is not None:
+        time = f" (about {seconds_text(pages / rate)})" if rate > 0 else ""
+        parts.append(f"{counted(max(0, pages), 'page')}{time}")
+    return ", ".join(parts)
 
 
 def plain_line(view: View) -> str:
@@ -100,6 +111,7 @@ def plain_line(view: View) -> str:
         f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased",
         f"{counted(view.counts.urls_pending, 'URL')} pending",
         view.speed,
+        *([f"limited by {view.limiting.factor}"] if view.limiting is not None else []),
         *failed,
         *([f"next visit in {seconds_text(view.next_visit, whole=True)}"] if view.next_visit is not None else []),
         *([f"left: {view.left}"] if view.left else []),

@@ -71,7 +71,9 @@ async def assembled(
     """
     spare = SpareFiles()
     meter = Meter(process, delay=settings.delay, clock=steady_seconds)
-    fetcher = _fetcher(settings, processes, Phases(meter.histogram))
+    phases = Phases(meter.histogram)
+    resolver = _resolver(settings, phases)
+    fetcher = _fetcher(settings, processes, resolver, phases)
     form = await form_of(catalog, settings)
     store = _store(data, settings, name, spare)
     inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
@@ -104,6 +106,7 @@ async def assembled(
             clock=steady_seconds,
             count_files=partial(count_files, data, frontier),
             take_longest_lag=fetcher.take_longest_lag,
+            fetcher_accounts=lambda: {**resolver.accounts(), **fetcher.accounts()},
         )
         yield Crawl(
             context,
@@ -127,14 +130,15 @@ def count_files(data: DataDir, frontier: Frontier) -> Counter[FileKind]:
     return files_by_kind(data.frontier.with_suffix(""), connections=sum(frontier.connections().values()))
 
 
-def _fetcher(settings: Settings, processes: int, phases: Phases) -> CurlFetcher:
+def _resolver(settings: Settings, phases: Phases) -> CachingResolver:
+    servers = [parse_name_server(text) for text in settings.dns_servers] or None
+    return CachingResolver(AresLookup(servers=servers), clock=steady_seconds, on_lookup=phases.note_lookup)
+
+
+def _fetcher(settings: Settings, processes: int, resolver: CachingResolver, phases: Phases) -> CurlFetcher:
     return CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
-        resolver=CachingResolver(
-            AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None),
-            clock=steady_seconds,
-            on_lookup=phases.note_lookup,
-        ),
+        resolver=resolver,
         guard=AddressGuard(allow_private=settings.allow_private_addresses, own=OwnAddresses()),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
         limits=limits_within(settings.timeout),

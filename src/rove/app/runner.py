@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,6 +32,9 @@ class Runner(Protocol):
 
     def set_paused(self, is_paused: bool) -> None:
         """Start no new visits, or start them again."""
+
+    def accounts(self) -> Mapping[str, str]:
+        """Return what this process holds, for a report. Another thread may call this."""
 
     def kill(self) -> None:
         """Kill the worker processes, if there are any."""

@@ -16,6 +16,7 @@ from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending, wait_for_event
 from rove.model.samples import Sample
+from rove.notation.humanize import counted, size_text
 from rove.notation.log_line import log_line
 from rove.resources.process_state import oom_kills
 
@@ -106,6 +107,16 @@ class Supervisor:
         self._is_paused = is_paused
         for worker in self._workers.values():
             worker.set_paused(is_paused)
+
+    def accounts(self) -> dict[str, str]:
+        """Return what the workers have reported, for a report. Another thread may call this."""
+        return {
+            f"worker {number}": (
+                f"process {worker.report.process}, {size_text(worker.report.counters.resident)} resident, "
+                f"{counted(worker.report.counters.in_flight, 'visit')} in flight"
+            )
+            for number, worker in list(self._workers.items())
+        }
 
     def kill(self) -> None:
         """Kill all workers at once. The next start recovers what they leave behind."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from rove.app.runner import Runner
 from rove.app.supervisor import Timing
@@ -151,6 +151,10 @@ class CrawlWithTrials:
         """Start no new visits, or start them again."""
         self._trials.set_paused(is_paused)
         self._crawl.set_paused(is_paused)
+
+    def accounts(self) -> Mapping[str, str]:
+        """Return what this process holds, for a report."""
+        return self._crawl.accounts()
 
     def kill(self) -> None:
         """Kill the worker processes."""

@@ -20,7 +20,9 @@ from typing import Any
 import msgspec
 import uvloop
 
+from rove.admin.diagnose import SIGNAL
 from rove.app.crawl_log import CrawlLog
+from rove.app.diagnosis import Diagnosis
 from rove.app.log_file import start_logging
 from rove.app.process import assembled
 from rove.app.process_samples import current_slot
@@ -109,6 +111,7 @@ def main() -> None:
     # Ctrl-C and a closed terminal reach every process of the terminal; the supervisor tells its workers what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(SIGNAL, signal.SIG_IGN)
     tune_process()
     # Unbuffered, because more lines may follow.
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
@@ -117,7 +120,9 @@ def main() -> None:
     try:
         log_file = DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.name)
         start_logging(log_file, order.log_level, takes_stderr=True)
-        uvloop.run(_Worker(order).run())
+        diagnosis = Diagnosis(f"rove-{order.name}", log_file)
+        diagnosis.install()
+        uvloop.run(_Worker(order, diagnosis).run())
     except Unreachable as error:
         log.warning("%s", error)
         send(WorkerReport(news=f"the database is away ({error}); waiting for it"))
@@ -142,8 +147,9 @@ def send(report: WorkerReport) -> None:
 class _Worker:
     """The crawl of one worker process, from its order to its last report."""
 
-    def __init__(self, order: WorkerOrder) -> None:
+    def __init__(self, order: WorkerOrder, diagnosis: Diagnosis) -> None:
         self._order = order
+        self._diagnosis = diagnosis
         self._data = DataDir(Path(os.fsdecode(order.data_dir)))
         self._process = 0
         self._crawl: Crawl | None = None
@@ -188,6 +194,7 @@ class _Worker:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, crawl.stop)
         self._crawl = crawl
+        self._diagnosis.attach(crawl.accounts)
         crawl.set_paused(self._is_paused)
         reporting = asyncio.create_task(self._keep_reporting(crawl))
         try:

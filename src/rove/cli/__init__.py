@@ -22,12 +22,14 @@ COMMANDS = {
     },
     "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
     "Inside": {
+        "watch": "watch",
         "domains": "looking",
         "queue": "looking",
         "skipped": "looking",
         "history": "history",
         "plot": "plot",
         "explain-query": "queries",
+        "diagnose": "diagnose",
     },
     "Webmasters": {
         "explain": "webmasters",

@@ -23,9 +23,9 @@ class CrawlGiven:
     frontier: str | None
     crawl_name: str | None
 
-    def opened(self) -> AbstractAsyncContextManager[Archive]:
-        """Open the crawl for reading. What the user should know goes to standard error."""
-        return opened(self.data_dir, frontier=self.frontier, crawl_name=self.crawl_name, on_news=_warn)
+    def opened(self, on_news: Callable[[str], None] | None = None) -> AbstractAsyncContextManager[Archive]:
+        """Open the crawl for reading. `on_news` is told what the user should know; by default standard error is."""
+        return opened(self.data_dir, frontier=self.frontier, crawl_name=self.crawl_name, on_news=on_news or _warn)
 
 
 def _crawl_options(

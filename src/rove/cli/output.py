@@ -123,6 +123,11 @@ def crawl_console(*, quiet: bool = False) -> Console:
     return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, quiet=quiet)
 
 
+def watching_console() -> Console:
+    """Return the console of a command that shows a running crawl, on standard output."""
+    return _HarmlessConsole(file=sys.stdout, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
 def print_sentence(console: Console, sentence: str) -> None:
     """Print a sentence. On a terminal, lines end between words, unless there is a command to copy."""
     has_command = "rove " in sentence
@@ -131,6 +136,10 @@ def print_sentence(console: Console, sentence: str) -> None:
 
 class _HarmlessConsole(Console):
     """A console that escapes the text of everything it draws. Its own colours and cursor movements are not text."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that is being handled: rich would end the process with an exit code of its own."""
+        raise
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -17,12 +17,13 @@ import uvloop
 from rich.console import Console
 
 from rove.app.application import CrawlApp
+from rove.app.limit_watch import LimitWatch
 from rove.app.panel_layout import Dashboard
 from rove.app.panel_view import View
 from rove.app.runner import RunContext, Runner
 from rove.cli.demo import DELAY, HOSTS, SECONDS, demo_crawl, introduction
 from rove.cli.output import print_note
-from rove.cli.run import panel_of
+from rove.cli.run import view_of
 from rove.inspect.open_crawl import opened
 from rove.observe.panels import default_panels
 from rove.observe.plot_reading import read_plots
@@ -34,7 +35,7 @@ WIDTH = 76
 PLOT_HOSTS, PLOT_DELAY, PLOT_SECONDS = 600, 8.0, 360.0
 """The sites, and the delay at which their pages last for the seconds of the plot."""
 PAUSE_SECONDS = 50.0
-Watch = Callable[[Runner, RunContext], Coroutine[Any, Any, None]]
+Watch = Callable[[Runner, RunContext, LimitWatch], Coroutine[Any, Any, None]]
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
@@ -50,9 +51,9 @@ def _panel() -> str:
     views: list[View] = []
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
 
-    async def watch(runner: Runner, context: RunContext) -> None:
+    async def watch(runner: Runner, context: RunContext, limits: LimitWatch) -> None:
         await asyncio.sleep(MOMENT)
-        views.append(await panel_of(console, runner, context).view())
+        views.append(await view_of(runner, context, limits).view())
         runner.stop()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +69,7 @@ def _panel() -> str:
 def _plot() -> str:
     """Return the plot of a longer run, which pauses for a while."""
 
-    async def watch(runner: Runner, _: RunContext) -> None:
+    async def watch(runner: Runner, _context: RunContext, _limits: LimitWatch) -> None:
         await asyncio.sleep(PLOT_SECONDS / 2)
         runner.set_paused(True)
         await asyncio.sleep(PAUSE_SECONDS)

@@ -27,7 +27,7 @@ async def status(crawl: CrawlGiven, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
     async with crawl.opened() as archive:
         told, retries = await archive.instructions(), await archive.catalog.retries()
-        status = await read_status(archive.reader, in_use=archive.in_use, told=told, retries=retries)
+        status = await read_status(archive.reader, archive.catalog, in_use=archive.in_use, told=told, retries=retries)
     if json:
         print_json(as_json(status))
     else:

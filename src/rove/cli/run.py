@@ -6,12 +6,14 @@ import os
 from functools import partial
 
 import uvloop
-from rich.console import Console
 
 from rove.app.application import CrawlApp, Summary
-from rove.app.panel import PLAIN_SECONDS, Panel
+from rove.app.diagnosis import Diagnosis
+from rove.app.limit_watch import LimitWatch
+from rove.app.panel import Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.run_figures import is_whole_crawl
+from rove.app.run_view import RunView
 from rove.app.runner import RunContext, Runner
 from rove.cli.conclusion import conclude
 from rove.cli.output import crawl_console, print_sentence
@@ -33,14 +35,17 @@ def run_crawl(
     console = crawl_console(quiet=options.quiet)
 
     panels: list[Panel] = []
+    diagnosis = Diagnosis("rove", DataDir(options.data_dir).log)
 
-    async def watch(runner: Runner, context: RunContext) -> None:
+    async def watch(runner: Runner, context: RunContext, limits: LimitWatch) -> None:
         if not options.quiet:
-            panel = panel_of(console, runner, context, plain_seconds=options.progress_interval)
+            panel = Panel(console, view_of(runner, context, limits).view, plain_seconds=options.progress_interval)
             panels[:] = [panel]
             await panel.show()
 
-    app = CrawlApp(options, say=partial(print_sentence, console), watch=watch, outage_rules=outage_rules)
+    app = CrawlApp(
+        options, say=partial(print_sentence, console), watch=watch, diagnosis=diagnosis, outage_rules=outage_rules
+    )
 
     def stop() -> None:
         if app.stop():
@@ -62,6 +67,7 @@ def run_crawl(
         return await app.run()
 
     tune_process()
+    diagnosis.install()
     try:
         result = uvloop.run(run())
     except KeyboardInterrupt:
@@ -83,13 +89,12 @@ def run_crawl(
     return exit_code
 
 
-def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_seconds: float = PLAIN_SECONDS) -> Panel:
-    """Return the panel of a running crawl."""
-    return Panel(
-        console,
+def view_of(runner: Runner, context: RunContext, limits: LimitWatch) -> RunView:
+    """Return the view of a running crawl."""
+    return RunView(
         progress=runner.progress,
         frontier=context.frontier,
         remaining_limits=context.remaining_limits,
+        limits=limits,
         is_whole_crawl=partial(is_whole_crawl, context),
-        plain_seconds=plain_seconds,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rove.config import Settings
@@ -50,6 +50,8 @@ class CrawlContext:
     """Counts the open files of this process."""
     take_longest_lag: Callable[[], float] = float
     """Returns the longest stop of the event loop since the last call."""
+    fetcher_accounts: Callable[[], Mapping[str, str]] = dict
+    """What the fetcher holds, for a report."""
     long_robots: LongRobots = field(default_factory=LongRobots)
     seen: SeenSet = field(default_factory=SeenSet)
     """Links that are in the frontier already."""

@@ -75,6 +75,21 @@ class KnownTexts:
         """New texts whose visits are not settled yet."""
         self._served = SeenSet(max_remembered)
 
+    @property
+    def remembered(self) -> int:
+        """How many pairs of a domain and a text are remembered."""
+        return len(self._served)
+
+    @property
+    def in_transit(self) -> int:
+        """How many new texts the frontier does not know yet."""
+        return len(self._in_transit)
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory the remembered pairs take."""
+        return self._served.bytes
+
     async def look_up(self, pages: Sequence[Page]) -> BatchTexts:
         """Look up the texts of a batch of pages."""
         hashes = {page.content_hash for page in pages if page.content_hash is not None}

@@ -31,6 +31,11 @@ class LongRobots:
         self._turn = asyncio.Lock()
         self._free_at = 0.0
 
+    @property
+    def waiting(self) -> int:
+        """How many files are being read or wait for their turn."""
+        return self._waiting
+
     async def reduced(self, body: bytes) -> Reduced | None:
         """Return what applies to rove; None if too many files wait to be read."""
         if self._waiting >= self._max_waiting:

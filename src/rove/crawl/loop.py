@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
+from rove.crawl.accounts import accounts_of
 from rove.crawl.backoff_wait import BackoffWait
 from rove.crawl.claimer import Claimer
 from rove.crawl.claims import DueDomains, DueSuspects
@@ -115,6 +116,10 @@ class Crawl:
     def count(self, counters: Counters) -> None:
         """Add what another process has done to the progress."""
         self.progress.update(self.progress.snapshot() + counters)
+
+    def accounts(self) -> dict[str, str]:
+        """Return what this process holds, for a report. Another thread may call this."""
+        return accounts_of(self._context, self._claimer, self._writer, self._outage)
 
     def kill(self) -> None:
         """Do nothing: no part of this crawl outlives the process."""

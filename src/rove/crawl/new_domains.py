@@ -29,6 +29,11 @@ class NewDomainLimits:
         self._brought = TtlCache[int, tuple[int, float]](MEMORY_DOMAINS)
         """By source: the number of domains, and when it starts again from 0."""
 
+    @property
+    def remembered(self) -> int:
+        """How many domains are remembered that have brought new ones."""
+        return len(self._brought)
+
     def split(self, source: int, links: Sequence[NewUrl]) -> tuple[Sequence[NewUrl], Sequence[NewUrl]]:
         """Split the links of a page into those that may lead to new domains, and those that may not."""
         brought, _ = self._brought_by(source)

@@ -13,12 +13,15 @@ enter too, and this process ignores them even if another machine adds their doma
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Sequence
 
 from rove.model.urls import NewUrl
 from rove.urls.canonical import CrawlUrl
 
 DEFAULT_LIMIT = 400_000
+KEY_BYTES = 48
+"""Memory of one key: an integer of 128 bits."""
 _ID_BITS = 64
 _FOREIGN = 1 << 2 * _ID_BITS
 """Added to the key of a URL that only other domains have named."""
@@ -43,6 +46,11 @@ class SeenSet:
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory the set takes."""
+        return sys.getsizeof(self._young) + sys.getsizeof(self._old) + KEY_BYTES * len(self)
 
     def unseen(self, urls: Iterable[NewUrl]) -> list[NewUrl]:
         """Return the URLs that may be new. One call for many takes half the time of `in` for each."""

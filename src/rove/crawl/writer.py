@@ -44,7 +44,7 @@ class BatchWriter:
         self._meter = context.meter
         self._add_times, self._settle_times, self._flush_times = map(self._meter.histogram, ("add", "settle", "flush"))
         self._on_settled = on_settled
-        self._known_texts = KnownTexts(context.frontier)
+        self.known_texts = KnownTexts(context.frontier)
         self._new_domains = context.new_domains
         self._waiting: deque[VisitRecord] = deque()
         self._unsettled: dict[VisitRecord, None] = {}
@@ -114,7 +114,7 @@ class BatchWriter:
         pages = [page for record in batch for page in record.pages]
         if not pages:
             return
-        texts = await self._known_texts.look_up(pages)
+        texts = await self.known_texts.look_up(pages)
         with self._flush_times.measured():
             locations = iter(await self._context.store.write(pages, texts.known))
         for record in batch:
@@ -125,7 +125,7 @@ class BatchWriter:
                     is_repeat=texts.is_repeat(record.lease, page, where),
                     content=texts.content_of(record.lease, page, where),
                 )
-            self._known_texts.sent(record.contents)
+            self.known_texts.sent(record.contents)
 
     async def _settle(self, batch: Sequence[VisitRecord]) -> None:
         now = self._context.clock()
@@ -149,7 +149,7 @@ class BatchWriter:
             self._log_settle(results)
         self._context.inflight_log.settled(record.lease.token for record in batch)
         for record in batch:
-            self._known_texts.arrived(record.contents)
+            self.known_texts.arrived(record.contents)
             del self._unsettled[record]
         self._on_settled(batch)
         for record in batch:

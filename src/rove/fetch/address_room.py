@@ -72,6 +72,11 @@ class AddressRoom:
         """Count the addresses that are remembered."""
         return len(self._uses)
 
+    @property
+    def remembered(self) -> int:
+        """How many addresses were visited lately."""
+        return len(self._uses)
+
     def take(self, addresses: Sequence[str]) -> Room | None:
         """Take room at the first of these addresses that has some; None if none has. The caller must give it back."""
         now = self._clock()

@@ -21,6 +21,7 @@ from rove.errors import UsageError
 from rove.fetch.address import ADDRESS_AND_PORT, is_ip
 from rove.fetch.failure import is_short_of_sockets
 from rove.model.outcomes import Failed, FailureKind
+from rove.notation.humanize import counted
 from rove.resources.ttl_cache import TtlCache
 
 MIN_TTL = 60.0
@@ -135,6 +136,11 @@ class CachingResolver:
         """Look names up again that could not be found."""
         self._failed = TtlCache(self._size)
         self._lookup.forget()
+
+    def accounts(self) -> dict[str, str]:
+        """Return what the resolver holds, for a report. Another thread may call this."""
+        lookups = counted(len(self._in_flight), "lookup")
+        return {"names": f"{len(self._known):,} known, {len(self._failed):,} that failed, {lookups} in flight"}
 
     async def close(self) -> None:
         """Cancel the lookups in flight; their callers get a failure."""

@@ -135,6 +135,15 @@ class CurlFetcher:
         """Return the longest stop of the event loop since the last call, in seconds."""
         return self._lag.take_longest()
 
+    def accounts(self) -> dict[str, str]:
+        """Return what the fetcher holds, for a report. Another thread may call this."""
+        return {
+            "libcurl handles": f"{len(self._unused):,} unused",
+            "connections left open for the next request": f"{len(self._idle):,}",
+            "sites whose TLS was checked": f"{self._known_sites.remembered:,}",
+            **({} if self._room is None else {"addresses visited lately": f"{self._room.remembered:,}"}),
+        }
+
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
         self._router.forget_failures()

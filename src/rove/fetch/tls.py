@@ -91,6 +91,11 @@ class KnownSites:
         self._clock = clock
         self._marks = TtlCache[str, tuple[str, ...]](size)
 
+    @property
+    def remembered(self) -> int:
+        """How many sites were checked recently."""
+        return len(self._marks)
+
     def marks(self, origin: str) -> tuple[str, ...] | None:
         """Return the marks of an origin; None if it was not checked recently."""
         return self._marks.get(origin, self._clock())

@@ -308,6 +308,9 @@ class FrontierReader(Looking, HistoryReader, Protocol):
     async def participants(self) -> list[Participant]:
         """Return all processes that ever took part, in order of arrival."""
 
+    async def next_due(self) -> float | None:
+        """Return the seconds until a domain worth waiting for is due (0: now); None if there is none."""
+
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         """Return one URL."""
 

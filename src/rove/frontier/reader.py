@@ -47,6 +47,9 @@ class CrawlTables(DomainTables, QueueTables, SampleTables, Protocol):
     async def participants(self) -> list[Participant]:
         """Return all processes that ever took part."""
 
+    async def next_due(self) -> float | None:
+        """Return the seconds until a domain worth waiting for is due."""
+
     async def domain(self, id: int) -> list[Any]:
         """Return the row of one domain, if it exists."""
 
@@ -89,6 +92,7 @@ class CrawlReader:
         self._ledger_limit = ledger_limit
         self.counts = tables.counts
         self.participants = tables.participants
+        self.next_due = tables.next_due
         self.contents = tables.contents
         history = SampleReader(tables)
         self.samples = history.samples

@@ -62,6 +62,11 @@ def runs_elsewhere(participants: Sequence[Participant]) -> bool:
     return any(is_alive(process) and not process.is_here for process in participants)
 
 
+def machines_alive(participants: Sequence[Participant]) -> int:
+    """Return on how many machines a process is alive."""
+    return len({process.node for process in participants if is_alive(process)})
+
+
 def nodes_of(participants: Sequence[Participant]) -> list[NodeStatus]:
     """Group processes by machine, in the order in which the machines joined."""
     by_node: dict[str, list[Participant]] = {}

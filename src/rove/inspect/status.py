@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rove.frontier.contract import FrontierReader
+from rove.frontier.contract import Catalog, FrontierReader
 from rove.frontier.retries import Retry
-from rove.frontier.runs import crawled_seconds
+from rove.frontier.runs import Participant, crawled_seconds
 from rove.inspect.explain_text import retry_json, retry_text
+from rove.inspect.limiting import limiting_json, what_limits
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.inspect.pauses import Scope, pause_json, pause_text, pauses_in_force
 from rove.model.counts import Counts
@@ -20,6 +22,7 @@ from rove.model.request_counts import KIND_NAMES, RequestCounts, WithoutContent
 from rove.model.urls import UrlState
 from rove.notation.humanize import counted, seconds_text, size_text, utc_text
 from rove.policy.concurrency import held_by_text
+from rove.policy.limiting import Limiting
 
 WITHOUT_CONTENT_TEXTS = {
     WithoutContent.NO_ROBOTS: "found no robots.txt",
@@ -49,10 +52,15 @@ class Status:
     """How many visits may be in flight."""
     held_by: Mapping[str, int] = field(default_factory=dict)
     """Why not more (policy.concurrency.HeldBy): the number of processes for each reason."""
+    limiting: Limiting | None = None
+    """What limits it; None if it does not run."""
+    alive: Sequence[Participant] = ()
+    """Its processes that are alive."""
 
 
 async def read_status(
     reader: FrontierReader,
+    catalog: Catalog,
     *,
     in_use: bool,
     told: Mapping[Scope, Instructions] | None = None,
@@ -69,17 +77,25 @@ async def read_status(
     average = counts.pages / elapsed if elapsed > 0 else 0.0
     alive = [process for process in participants if running and is_alive(process)]
     current = sum(process.pages_per_second for process in alive)
+    pauses = pauses_in_force(told or {})
+    found = None
+    if running:
+        found = await what_limits(
+            reader, catalog, counts=counts, alive=alive, elapsed=elapsed, pauses=pauses, now=time.time()
+        )
     return Status(
         running=running,
         since=runs[0].started if runs else None,
         elapsed=elapsed,
         rate=current if running else average,
         counts=counts,
-        pauses=pauses_in_force(told or {}),
+        pauses=pauses,
         retries=retries,
         in_flight=sum(process.in_flight for process in alive),
         at_once=sum(process.at_once for process in alive),
         held_by=Counter(process.held_by for process in alive if process.held_by),
+        limiting=found,
+        alive=alive,
     )
 
 
@@ -100,6 +116,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "in_flight": status.in_flight,
         "in_flight_at_most": status.at_once,
         "in_flight_held_by": dict(status.held_by),
+        "limited_by": None if status.limiting is None else limiting_json(status.limiting),
         "urls": {state.name.lower(): counts.urls[state] for state in UrlState},
         "domains": dict(counts.domains),
         "not_accepted": dict(counts.not_accepted),
@@ -133,6 +150,8 @@ def as_lines(status: Status) -> list[str]:
     if status.at_once:
         at_most = f"at most {status.at_once:,}: {held_by_text(status.held_by)}"
         lines.append(f"{'in flight':<11}{counted(status.in_flight, 'fetch', 'fetches')}, {at_most}")
+    if status.limiting is not None:
+        lines.append(f"limited by {status.limiting.sentence}")
     lines += _request_lines(counts.request_counts)
     if counts.without_request:
         without = _largest_first(counts.without_request)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -51,7 +51,7 @@ class Sampler:
         *,
         take: Callable[[], list[Sample]],
         is_loading: Callable[[], bool],
-        on_sample: Callable[[Sample, Sequence[Sample]], None] = lambda sample, processes: None,
+        on_sample: Callable[[Sample], None] = lambda sample: None,
         clock: Callable[[], float] = steady_seconds,
         wall_clock: Callable[[], float] = time.time,
         interval: float = SAMPLE_SECONDS,
@@ -60,8 +60,8 @@ class Sampler:
         """Prepare.
 
         `take` returns what each process of this machine has done since the last call. `is_loading` tells whether seeds
-        are being loaded. `on_sample` is given each sample, and those of the processes that it sums up. The end of a run
-        waits `last_seconds` for the last samples to be written.
+        are being loaded. `on_sample` is given each sample. The end of a run waits `last_seconds` for the last samples
+        to be written.
         """
         self._frontier = frontier
         self._machine = machine
@@ -109,15 +109,15 @@ class Sampler:
 
     async def _sample_safely(self) -> None:
         try:
-            processes = self._take()
-            sample = await self._sample(processes)
+            sample = await self._sample()
             self._unwritten.append(msgspec.msgpack.encode(sample))
             self._has_new.set()
-            self._on_sample(sample, processes)
+            self._on_sample(sample)
         except Exception:
             log.exception("a sample could not be taken; this is a bug")
 
-    async def _sample(self, processes: Sequence[Sample]) -> Sample:
+    async def _sample(self) -> Sample:
+        processes = self._take()
         now = self._clock()
         own = Sample(
             node=self._frontier.node,

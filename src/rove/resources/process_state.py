@@ -8,6 +8,15 @@ from pathlib import Path
 
 _KERNEL_COUNTERS = Path("/proc/vmstat")
 _MEMORY = Path("/proc/meminfo")
+_STATUS = Path("/proc/self/status")
+_MEMORY_KINDS = {
+    "resident": "VmRSS:",
+    "of it heap and stacks": "RssAnon:",
+    "of it files": "RssFile:",
+    "of it shared": "RssShmem:",
+    "swapped out": "VmSwap:",
+    "the most that was ever resident": "VmHWM:",
+}
 _CGROUP = Path("/proc/self/cgroup")
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
@@ -33,6 +42,16 @@ def available_bytes(machine: Path = _MEMORY, cgroup: Path = _CGROUP, cgroup_root
             if limit is not None and used is not None:
                 left.append(max(0, limit - used + idle))
     return min(left, default=None)
+
+
+def memory_by_kind(status: Path = _STATUS) -> dict[str, int]:
+    """Return the memory of this process in bytes, by what it holds; empty if the system does not say."""
+    try:
+        lines = [line.split() for line in status.read_text().splitlines()]
+    except OSError:
+        return {}
+    kib = {words[0]: int(words[1]) for words in lines if words[-1:] == ["kB"]}
+    return {name: 1024 * kib[key] for name, key in _MEMORY_KINDS.items() if key in kib}
 
 
 def oom_kills(

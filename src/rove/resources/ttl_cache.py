@@ -16,6 +16,10 @@ class TtlCache(Generic[K, V]):
         self._size = size
         self._entries: OrderedDict[K, tuple[V, float]] = OrderedDict()
 
+    def __len__(self) -> int:
+        """Return the number of entries; some may have expired."""
+        return len(self._entries)
+
     def get(self, key: K, now: float) -> V | None:
         """Return the value of a key, or None if there is none or it has expired."""
         entry = self._entries.get(key)

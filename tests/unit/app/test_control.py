@@ -41,6 +41,9 @@ class Runner:
     def set_paused(self, is_paused: bool) -> None:
         self.told.append("pause" if is_paused else "continue")
 
+    def accounts(self) -> dict[str, str]:
+        raise NotImplementedError
+
     def kill(self) -> None:
         self.told.append("kill")
 

@@ -6,12 +6,14 @@ import asyncio
 import logging
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rove.app.crawl_log import CrawlLog, PauseLog, settings_lines
+from rove.app.crawl_log import CrawlLog, LimitLog, PauseLog, settings_lines
+from rove.app.limit_watch import LimitWatch
 from rove.config import Limits, Settings
 from rove.crawl.progress import Progress
 from rove.errors import FrontierError
@@ -19,6 +21,8 @@ from rove.frontier.query_times import TimesReader, Timings
 from rove.model.counts import Counts
 from rove.model.samples import Distribution
 from rove.model.urls import UrlState
+from rove.policy.limiting import Factor, Limiting
+from tests.unit.app.test_limit_watch import Watched
 from tests.unit.app.test_panel import COUNTS
 
 
@@ -35,8 +39,18 @@ class Figures:
         self.timings = Timings()
         self.hangs = False
         self.error: Exception | None = None
+        self._times_asked = 0
+        self._was_asked = asyncio.Event()
+
+    async def asked(self, times: int) -> None:
+        """Wait until the counts were asked for this many times."""
+        while self._times_asked < times:
+            self._was_asked.clear()
+            await self._was_asked.wait()
 
     async def counts(self) -> Counts:
+        self._times_asked += 1
+        self._was_asked.set()
         if self.hangs:
             await asyncio.Event().wait()
         if self.error is not None:
@@ -51,10 +65,12 @@ def fields(line: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in line.split()[1:])
 
 
-async def one_line(progress: Progress, frontier: Any, lines: pytest.LogCaptureFixture) -> dict[str, str]:
+async def one_line(
+    progress: Progress, frontier: Any, lines: pytest.LogCaptureFixture, limits: LimitWatch | None = None
+) -> dict[str, str]:
     """Let a log write its last line, with what was counted since its beginning."""
     now = [100.0]
-    crawl_log = CrawlLog(progress, frontier, clock=lambda: now[0], patience=0.01)
+    crawl_log = CrawlLog(progress, frontier, limits=limits, clock=lambda: now[0], patience=0.01)
     async with crawl_log.written():
         now[0] += 20.0
         progress.pages += 100
@@ -100,6 +116,49 @@ async def test_the_figures_of_the_last_minute(lines: pytest.LogCaptureFixture) -
         "pages_all_runs": str(COUNTS.pages),
     }
     assert "query name=lease times=1 total_s=0.25 p50_ms=250 p95_ms=250 max_ms=250" in lines.messages
+
+
+async def test_what_limits_the_crawl_is_a_line_of_its_own(lines: pytest.LogCaptureFixture) -> None:
+    watched, frontier = Watched(processes=1), Figures()
+    watched.progress.held_by = Counter(memory=1)
+    frontier.timings.add("commit", 19.0)
+    await one_line(watched.progress, frontier, lines, watched.watch)
+    (line,) = [line for line in lines.messages if line.startswith("limit ")]
+    assert line.startswith('limit factor=politeness domains_served=- why="2,034 domains, ')
+    await one_line(watched.progress, frontier, lines)
+    assert len([line for line in lines.messages if line.startswith("limit ")]) == 1, "only if it is watched"
+
+
+def test_another_limit_is_logged_when_it_was_found_twice(lines: pytest.LogCaptureFixture) -> None:
+    limit_log = LimitLog()
+
+    def factors(*found: Factor) -> list[str]:
+        lines.clear()
+        for factor in found:
+            limit_log.note(Limiting(factor=factor, why="because"))
+        return [fields(line)["factor"] for line in lines.messages]
+
+    cpu, polite = Factor.CPU, Factor.POLITENESS
+    assert factors(polite) == []
+    assert factors(polite, polite, polite) == ["politeness"]
+    assert factors(cpu, polite, cpu, polite) == [], "it may go to and fro"
+    assert factors(cpu, cpu, cpu, polite, polite) == ["cpu", "politeness"]
+    limit_log.write(Limiting(factor=cpu, why="the line of a minute"))
+    assert factors(cpu, cpu) == []
+
+
+async def test_the_limit_is_looked_at_between_two_lines_with_figures(lines: pytest.LogCaptureFixture) -> None:
+    watched, frontier = Watched(), Figures()
+    source: Any = frontier
+    crawl_log = CrawlLog(
+        watched.progress, source, limits=watched.watch, interval=1_000.0, check_seconds=0.0, limit_seconds=0.0
+    )
+    async with asyncio.timeout(30), crawl_log.written():
+        await frontier.asked(4)
+        frontier.error = FrontierError("gone")
+        await frontier.asked(6)
+        watched.progress.is_stopping = True
+    assert len([line for line in lines.messages if line.startswith("limit ")]) == 1, "none at the end"
 
 
 @pytest.mark.parametrize("error", [None, FrontierError("gone")])

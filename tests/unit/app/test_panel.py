@@ -13,15 +13,18 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from rove.app.limit_watch import LimitWatch, Surroundings
 from rove.app.panel import Panel
 from rove.app.panel_layout import Dashboard
 from rove.app.panel_view import View, plain_line
+from rove.app.run_view import RunView
 from rove.config import Limits
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Counters, Progress
 from rove.model.counts import Counts
 from rove.model.request_counts import request_counts
 from rove.model.urls import UrlState
+from rove.policy.limiting import Factor, Limiting
 
 DOMAINS = {"idle": 1, "waiting": 2_000, "ready": 30, "leased": 4, "excluded": 5}
 REQUESTS = {
@@ -57,6 +60,9 @@ TYPICAL = View(
     share=0.985,
     left="12 min 05 s, 100 pages",
     seconds=3_700.0,
+    limiting=Limiting(
+        factor=Factor.CPU, why="the crawl gets 1.8 of 2 cores; 30 domains are ready. More cores or machines would help"
+    ),
 )
 EMPTY = View(counters=Counters(), counts=EMPTY_COUNTS, rate=0.0, average=0.0, share=None, left="", seconds=0.0)
 ONE_SEED = View(
@@ -104,8 +110,7 @@ def test_no_number_is_lost_at_any_width(width: int) -> None:
         "failed 12 120",
         "pages per second 12.3",
         "on average 5.7",
-        "fetches in flight 432",
-        "in flight at most 1,500 fetches at once: limited by the CPU",
+        "fetches in flight 432 of 1,500",
         "URLs to fetch 1,234,567",
         "ready to visit 30",
         "being visited 4",
@@ -113,6 +118,7 @@ def test_no_number_is_lost_at_any_width(width: int) -> None:
         "nothing to fetch 1",
         "excluded 5",
         "98 % of what politeness allows; 30 domains could be visited now",
+        "cpu: the crawl gets 1.8 of 2 cores; 30 domains are ready. More cores or machines would help",
         "page: status-404 1,200, timeout-connect 30",
         "robots.txt: dns 12",
         "left 12 min 05 s, 100 pages",
@@ -138,7 +144,7 @@ def test_a_typical_view_on_one_line() -> None:
     assert plain_line(TYPICAL) == (
         "1 h 01 min: 98,765 pages (1,207,000 in the whole crawl), 12.3/s now, 5.7/s on average, 5.0 GiB, "
         "432 in flight of at most 1,500, domains 30 ready 2,000 waiting 4 leased, 1,234,567 URLs pending, "
-        "98 % of what politeness allows, 1,230 of 100,000 page requests failed, "
+        "98 % of what politeness allows, limited by cpu, 1,230 of 100,000 page requests failed, "
         "12 of 3,000 robots.txt requests failed, left: 12 min 05 s, 100 pages"
     )
 
@@ -213,10 +219,17 @@ class Counting:
         return 51.0
 
 
-def panel_of(
-    console: Console, *, limits: Limits | None = None, plain_seconds: float = 10.0, counts: Counts = COUNTS
-) -> tuple[Panel, Progress]:
-    """Make a panel of a crawl that began 50 seconds ago."""
+def limit_watch(progress: Progress, frontier: Any, remaining_limits: RemainingLimits) -> LimitWatch:
+    async def surroundings() -> Surroundings:
+        return Surroundings()
+
+    return LimitWatch(
+        progress, frontier, remaining_limits=remaining_limits, surroundings=surroundings, clock=lambda: 150.0
+    )
+
+
+def run_view_of(limits: Limits | None = None, counts: Counts = COUNTS) -> tuple[RunView, Progress]:
+    """Make the view of a crawl that began 50 seconds ago."""
     frontier: Any = Counting(counts)
 
     async def whole_crawl() -> bool:
@@ -226,24 +239,23 @@ def panel_of(
     remaining_limits = RemainingLimits(
         limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=lambda: 150.0
     )
-    panel = Panel(
-        console,
+    run_view = RunView(
         progress=progress,
         frontier=frontier,
         remaining_limits=remaining_limits,
+        limits=limit_watch(progress, frontier, remaining_limits),
         is_whole_crawl=whole_crawl,
         clock=lambda: 150.0,
-        plain_seconds=plain_seconds,
     )
-    return panel, progress
+    return run_view, progress
 
 
 async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
-    panel, progress = panel_of(Console())
+    run_view, progress = run_view_of()
     progress.mark(140.0)
     progress.pages, progress.visits, progress.bytes, progress.in_flight = 100, 290, 12, 3
     progress.mark(150.0)
-    view = await panel.view()
+    view = await run_view.view()
     assert (view.counters.pages, view.counters.bytes, view.counters.in_flight) == (100, 12, 3)
     assert view.rate == pytest.approx(10.0)
     assert view.average == pytest.approx(2.0)
@@ -253,6 +265,7 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
     assert view.share == pytest.approx(2004 / 2034)
     assert view.next_visit is None, "domains can be visited now"
     assert view.left == ""
+    assert view.limiting is not None and view.limiting.factor is Factor.POLITENESS
 
 
 @pytest.mark.parametrize(
@@ -266,25 +279,25 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
     ],
 )
 async def test_what_is_left_until_a_limit(limits: Limits, pages: int, expected: str) -> None:
-    panel, progress = panel_of(Console(), limits=limits or Limits())
+    run_view, progress = run_view_of(limits)
     progress.mark(140.0)
     progress.pages = pages
     progress.mark(150.0)
-    assert (await panel.view()).left == expected
+    assert (await run_view.view()).left == expected
 
 
 async def test_the_next_visit_is_named_when_all_domains_wait() -> None:
-    panel, progress = panel_of(Console(), counts=ONE_SEED.counts)
-    assert (await panel.view()).next_visit == 51.0
+    run_view, progress = run_view_of(counts=ONE_SEED.counts)
+    assert (await run_view.view()).next_visit == 51.0
     progress.in_flight = 1
-    assert (await panel.view()).next_visit is None
+    assert (await run_view.view()).next_visit is None
 
 
 async def test_the_panel_shows_the_commonest_kinds_of_errors() -> None:
-    panel, progress = panel_of(Console())
+    run_view, progress = run_view_of()
     progress.request_counters.update({f"errors.page.status-{400 + i}": 10 + i for i in range(9)})
     progress.internal_errors = 3
-    text = words(rendered(await panel.view()))
+    text = words(rendered(await run_view.view()))
     assert "errors page: status-408 18, status-407 17, status-406 16, status-405 15 errors internal: 3" in text
 
 
@@ -318,15 +331,16 @@ async def shown(panel: Panel, enough: Awaitable[None]) -> None:
 
 async def test_without_a_terminal_lines_are_printed() -> None:
     paper = Paper()
-    panel, _ = panel_of(Console(file=paper, width=20), plain_seconds=0.0)
+    run_view, _ = run_view_of()
+    panel = Panel(Console(file=paper, width=20), run_view.view, plain_seconds=0.0)
     await shown(panel, paper.holds("\n", times=3))
-    line = plain_line(await panel.view())
+    line = plain_line(await run_view.view())
     assert paper.getvalue().splitlines()[:3] == [line] * 3, "one line each, however narrow"
 
 
 async def test_on_a_terminal_a_panel_is_shown() -> None:
     paper = Paper()
-    panel, _ = panel_of(Console(file=paper, width=100, force_terminal=True))
+    panel = Panel(Console(file=paper, width=100, force_terminal=True), run_view_of()[0].view)
     await shown(panel, paper.holds("left"))
     assert "ready to visit" in paper.getvalue() and "1,234,567" in paper.getvalue()
 
@@ -335,7 +349,7 @@ async def test_a_resized_terminal_is_drawn_at_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("rove.app.panel.TERMINAL_SECONDS", 1_000.0)
     paper = Paper()
     console = Console(file=paper, width=100, force_terminal=True)
-    panel, _ = panel_of(console)
+    panel = Panel(console, run_view_of()[0].view)
 
     async def resize() -> None:
         await paper.holds("left")
@@ -345,6 +359,20 @@ async def test_a_resized_terminal_is_drawn_at_once(monkeypatch: pytest.MonkeyPat
 
     await shown(panel, resize())
     assert signal.getsignal(signal.SIGWINCH) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+async def test_the_panel_ends_with_the_crawl(is_terminal: bool) -> None:
+    views: list[View | None] = [None, TYPICAL, TYPICAL]
+
+    async def view() -> View | None:
+        return views.pop()
+
+    paper = Paper()
+    console = Console(file=paper, width=100, force_terminal=is_terminal)
+    async with asyncio.timeout(30):
+        await Panel(console, view, plain_seconds=0.0).show()
+    assert not views and paper.getvalue().count("1,207,000") == 2
 
 
 def test_what_slows_the_crawl_down_is_shown() -> None:

@@ -214,6 +214,9 @@ class FakeCrawl:
     def set_paused(self, is_paused: bool) -> None:
         self.done.append(is_paused)
 
+    def accounts(self) -> dict[str, str]:
+        return {"crawl": "fake"}
+
     def kill(self) -> None:
         self.done.append("kill")
 

@@ -14,6 +14,8 @@ from rove.app.panel_layout import Dashboard
 from rove.crawl.progress import Counters
 from rove.observe.panels import default_panels
 from rove.observe.svg_chart import style
+from rove.policy.limiting import limiting
+from rove.policy.situation import Situation
 from tests.unit.app.test_panel import COUNTS, TYPICAL
 
 UNDISTURBED = replace(
@@ -22,6 +24,7 @@ UNDISTURBED = replace(
     counts=replace(COUNTS, domains={**COUNTS.domains, "ready": 0, "excluded": 0}),
     left="12 s",
     is_whole_crawl=True,
+    limiting=limiting(Situation(domains={"waiting": 9, "leased": 1})),
 )
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 

@@ -63,7 +63,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "paused", "pauses", "since", "pages_per_s", "requests", "not_accepted", "errors"),
         *("leases", "leases_without_request", "blocked", "marks", "copies", "evicted", "retries"),
-        *("in_flight", "in_flight_at_most", "in_flight_held_by"),
+        *("in_flight", "in_flight_at_most", "in_flight_held_by", "limited_by"),
         *("requests_by_kind", "errors_by_kind", "without_content_by_kind"),
     }
     assert record["running"] is True and record["pages_per_s"] == 1.24
@@ -134,7 +134,7 @@ async def test_the_status_of_a_crawl(world: World) -> None:
         [visited(a, UrlState.DONE, requests=rows[:1]), visited(b, UrlState.FAILED, requests=rows[1:])]
     )
     await world.frontier.claim(1)
-    status = await read_status(world.harness.reader(), in_use=False)
+    status = await read_status(world.harness.reader(), world.harness.catalog(), in_use=False)
     record = as_json(status)
     expected = {"pending": 2, "done": 1, "blocked": 0, "failed": 1, "redirected": 0, "read": 0}
     assert record["urls"] == expected
@@ -154,7 +154,7 @@ async def test_the_elapsed_time_is_that_of_all_runs(world: World) -> None:
         world.advance(seconds)
         await world.frontier.settle([visited(lease, UrlState.DONE)])
         world.advance(1000)
-    assert (await read_status(world.harness.reader(), in_use=False)).elapsed == 70.0
+    assert (await read_status(world.harness.reader(), world.harness.catalog(), in_use=False)).elapsed == 70.0
 
 
 async def test_while_it_runs_the_rate_is_that_of_the_processes_that_are_alive(world: World) -> None:
@@ -165,20 +165,27 @@ async def test_while_it_runs_the_rate_is_that_of_the_processes_that_are_alive(wo
         await world.open()
         vitals = Vitals(pages=1, pages_per_second=rate, in_flight=700, at_once=800, held_by="cpu")
         await world.frontier.note_alive(vitals)
-    status = await read_status(world.harness.reader(), in_use=True)
+    status = await read_status(world.harness.reader(), world.harness.catalog(), in_use=True)
     assert status.rate == pytest.approx(3.75)
     assert "in flight  1,400 fetches, at most 1,600: limited by the CPU" in as_lines(status)
     record = as_json(status)
     assert (record["in_flight"], record["in_flight_at_most"]) == (1_400, 1_600)
     assert record["in_flight_held_by"] == {"cpu": 2}
-    stopped = await read_status(world.harness.reader(), in_use=False)
-    assert not any(line.startswith("in flight") for line in as_lines(stopped))
+    assert record["limited_by"] == {
+        "factor": "politeness",
+        "why": "1 domain, ready. More domains would help, more machines would not",
+        "domains_served": None,
+    }
+    assert f"limited by politeness: {record['limited_by']['why']}" in as_lines(status)
+    stopped = await read_status(world.harness.reader(), world.harness.catalog(), in_use=False)
+    assert not any(line.startswith(("in flight", "limited by")) for line in as_lines(stopped))
+    assert as_json(stopped)["limited_by"] is None
 
 
 async def test_a_crawl_without_requests_has_no_rate(world: World) -> None:
     await world.open("http://a.test/")
     for in_use in (False, True):
-        assert (await read_status(world.harness.reader(), in_use=in_use)).rate == 0.0
+        assert (await read_status(world.harness.reader(), world.harness.catalog(), in_use=in_use)).rate == 0.0
 
 
 ROW = RequestRow(

@@ -131,7 +131,7 @@ async def test_a_sample_is_of_all_processes_the_machine_and_the_crawl(database: 
 
 async def test_samples_come_regularly_and_the_last_one_at_the_end(database: Database, tmp_path: Path) -> None:
     seen: list[Sample] = []
-    made = sampler(database, tmp_path, on_sample=lambda sample, _: seen.append(sample))
+    made = sampler(database, tmp_path, on_sample=seen.append)
     async with made.running():
         await until(lambda: len(database.samples) >= 3)
     assert database.samples == seen
@@ -143,7 +143,7 @@ async def test_samples_come_regularly_and_the_last_one_at_the_end(database: Data
 
 async def test_no_sample_is_lost_while_the_database_is_away(database: Database, tmp_path: Path) -> None:
     seen: list[Sample] = []
-    async with sampler(database, tmp_path, on_sample=lambda sample, _: seen.append(sample)).running():
+    async with sampler(database, tmp_path, on_sample=seen.append).running():
         await until(lambda: len(database.samples) >= 1)
         database.is_back.clear()
         database.count_error = FrontierError("the database is away")
@@ -159,7 +159,7 @@ async def test_samples_that_are_refused_are_kept(
 ) -> None:
     seen: list[Sample] = []
     database.error = FrontierError("the disk is full")
-    async with sampler(database, tmp_path, on_sample=lambda sample, _: seen.append(sample)).running():
+    async with sampler(database, tmp_path, on_sample=seen.append).running():
         await until(lambda: len(seen) >= 3)
         database.error = ValueError("a bug")
         have = len(seen)
@@ -172,7 +172,7 @@ async def test_samples_that_are_refused_are_kept(
 async def test_the_oldest_samples_make_room(database: Database, tmp_path: Path) -> None:
     seen: list[Sample] = []
     database.error = FrontierError("the disk is full")
-    made = sampler(database, tmp_path, on_sample=lambda sample, _: seen.append(sample), interval=1e9)
+    made = sampler(database, tmp_path, on_sample=seen.append, interval=1e9)
     async with made.running():
         for _ in range(BUFFERED + 5):
             await made._sample_safely()

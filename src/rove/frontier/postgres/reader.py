@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rove.frontier.counters import counts_from
+from rove.frontier.postgres.claim_floor import LOWEST
 from rove.frontier.postgres.contents import fetch_contents
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.explain import explain_query, query_names
@@ -58,6 +59,10 @@ class PostgresTables:
                 id: Node(key=key, host=host, path=path).name for id, key, host, path in await self.fetch("machines")
             }
         return self._names.get(machine, UNKNOWN)
+
+    async def next_due(self) -> float | None:
+        rows = await self.fetch("next_due", bound=LOWEST, within=0)
+        return max(0, rows[0][0]) / 1000 if rows else None
 
     async def domain(self, id: int) -> list[Any]:
         return await self.fetch("domain_record", id=id)

@@ -50,6 +50,11 @@ class SqliteTables:
     async def machine_name(self, machine: int) -> str:
         return machine_name(self._database)
 
+    async def next_due(self) -> float | None:
+        now = await self.now()
+        rows = await self._database.fetch("next_due", until=now)
+        return max(0, rows[0][0] - now) / 1000 if rows else None
+
     async def domain(self, id: int) -> list[Row]:
         return await self._database.fetch("domain_record", id=id, now=await self.now())
 

@@ -12,9 +12,9 @@ from rove.observe.metrics.reading import ProcessReading, Reading
 TRIAL = "trial"
 """The process that tries suspects. It runs only while there are any."""
 HELD = 12
-"""Samples for which an extreme value is shown: two minutes, because metrics are often collected only once a minute.
-
-The figures of the whole crawl are shown for as long if newer ones are missing."""
+"""Samples for which an extreme value is shown: two minutes, because metrics are often collected only once a minute."""
+HELD_OF_CRAWL = 60
+"""Samples for which a figure of the whole crawl is shown if newer ones do not have it: ten minutes."""
 _EXTREMES: Mapping[str, Callable[[Iterable[float]], float]] = {"margin.smallest": min, "lag.longest": max}
 
 
@@ -22,7 +22,7 @@ class Accumulator:
     """The figures of this machine since the command began."""
 
     def __init__(self) -> None:
-        self._recent: deque[Sample] = deque(maxlen=HELD)
+        self._recent: deque[Sample] = deque(maxlen=HELD_OF_CRAWL)
         self._totals: dict[str, float] = {}
         self._gauges: dict[str, float] = {}
         self._histograms: dict[str, Distribution] = {}
@@ -31,8 +31,13 @@ class Accumulator:
         self._last_page: float | None = None
         self._reading: Reading | None = None
 
-    def take(self, sample: Sample, processes: Iterable[Sample] = ()) -> None:
-        """Add the sample of one more interval. `processes` are those of the processes that it sums up."""
+    def noted(self, processes: list[Sample]) -> list[Sample]:
+        """Note the samples of single processes of which the next sample is made, and return them."""
+        self._open_files = {name: part.family("open_files.") for part in processes for name in part.family("rss.")}
+        return processes
+
+    def take(self, sample: Sample) -> None:
+        """Add the sample of one more interval."""
         self._reading = None
         self._recent.append(sample)
         self._gauges = {}
@@ -44,7 +49,6 @@ class Accumulator:
         for name, distribution in sample.histograms.items():
             known = self._histograms.get(name)
             self._histograms[name] = distribution if known is None else merged([known, distribution])
-        self._open_files = {name: part.family("open_files.") for part in processes for name in part.family("rss.")}
         self._processes.update(sample.family("rss."), sample.family("cpu."))
         if sample.total("pages."):
             self._last_page = sample.ended / 1000
@@ -76,7 +80,8 @@ class Accumulator:
     def _extremes(self) -> dict[str, float]:
         found = {}
         for name, worst in _EXTREMES.items():
-            values = [sample.figures[name] for sample in self._recent if name in sample.figures]
+            latest = list(self._recent)[-HELD:]
+            values = [sample.figures[name] for sample in latest if name in sample.figures]
             if values:
                 found[name] = worst(values)
         return found

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pro
 
 from rove import __version__
 from rove.model.samples import Distribution, Sample
-from rove.observe.metrics.accumulator import HELD, Accumulator
+from rove.observe.metrics.accumulator import HELD, HELD_OF_CRAWL, Accumulator
 from rove.observe.metrics.collector import ReadingCollector
 from rove.observe.metrics.endpoint import PATH, MetricsEndpoint
 from rove.observe.metrics.formats import Format
@@ -94,7 +94,7 @@ def test_a_short_stop_or_a_small_margin_is_shown_for_a_while() -> None:
 
 
 def test_the_figures_of_the_crawl_are_shown_for_a_while_when_the_database_is_slow() -> None:
-    seen = collected(sample({"urls.pending": 5.0, "rss.1": 1e6}), *(HELD - 1) * [sample({})])
+    seen = collected(sample({"urls.pending": 5.0, "rss.1": 1e6}), *(HELD_OF_CRAWL - 1) * [sample({})])
     assert value(seen, "rove_frontier_urls", state="pending") == 5.0
     assert value(seen, "rove_memory_bytes", process="1") is None
     seen.take(sample({}))
@@ -104,9 +104,11 @@ def test_the_figures_of_the_crawl_are_shown_for_a_while_when_the_database_is_slo
 def test_open_files_are_shown_by_process() -> None:
     both = [sample({"rss.1": 1e6, "open_files.web": 3.0}), sample({"rss.2": 1e6, "open_files.web": 4.0})]
     seen, together = collected(), sample({"rss.1": 1e6, "rss.2": 1e6, "open_files.web": 7.0})
-    seen.take(together, both)
+    seen.noted(both)
+    seen.take(together)
     assert value(seen, "rove_open_files", process="2", kind="web") == 4.0
-    seen.take(sample({"rss.1": 1e6}), both[:1])
+    seen.noted(both[:1])
+    seen.take(sample({"rss.1": 1e6}))
     assert value(seen, "rove_open_files", process="2", kind="web") is None
 
 
