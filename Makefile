@@ -45,8 +45,9 @@ docs: $(VENV)/.runtime ## generate docs/cli.md from the program
 examples: $(VENV)/.dev ## make docs/examples from real runs of every command
 	$(BIN)/python -m tests.examples docs/examples
 
-pictures: $(VENV)/.runtime ## draw docs/pictures from runs of the demo (seven minutes)
+pictures: $(VENV)/.dev ## draw docs/pictures from runs of the demo (eight minutes; needs Chromium)
 	$(BIN)/python -m rove.cli.pictures docs/pictures
+	$(BIN)/python -m tests.pictures docs/pictures
 
 lint: $(VENV)/.dev ## style, types and import rules
 	$(BIN)/ruff check .

@@ -34,6 +34,8 @@ SHOWN_URL = "postgresql://crawler@db.example.org/crawl"
 SHOWN_HOST = "crawler-1"
 SHOWN_FOLDER = "/srv/crawl"
 SHOWN_PORT = "8080"
+SHOWN_TOKEN = "qV3mYxk0sT5nB8wzR1hLdA"
+DASHBOARD_PORT = 8700
 MAX_LINES = 14
 MAX_WIDTH = 118
 CRAWL_SECONDS = 30
@@ -119,6 +121,7 @@ class Session:
         for real, shown in self.replaced.items():
             output = output.replace(real, shown)
         output = output.replace(f" by {getpass.getuser()}@", " by me@")
+        output = re.sub(r"#token=\S+", f"#token={SHOWN_TOKEN}", output)
         output = re.sub(rf"{tempfile.gettempdir()}/rove-demo-\w+", "/tmp/rove-demo-1", output)
         lines = [line if len(line) <= MAX_WIDTH else f"{line[: MAX_WIDTH - 4]} ..." for line in output.splitlines()]
         if len(lines) > max_lines:
@@ -160,6 +163,8 @@ def make_examples(directory: Path) -> None:
 
 
 def _look(session: Session) -> None:
+    with session.running("rove dashboard", example="dashboard"):
+        wait_for(lambda: _listens(DASHBOARD_PORT))
     url = _a_page(session)
     session.run("status", "rove status")
     session.run("pages", "rove pages --status 200 --limit 5")
@@ -226,6 +231,11 @@ def _a_page(session: Session) -> str:
         for page in exported(session.folder / "rove-data")
         if page["title"] and page["title"].isascii() and len(page["text"] or "") > 200
     )
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _heartbeats(session: Session) -> int:

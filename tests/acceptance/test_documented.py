@@ -32,7 +32,7 @@ COMMANDS = dict(commands(program))
 
 
 def options_of(command: click.Command) -> set[str]:
-    named = (option for option in command.params if isinstance(option, click.Option))
+    named = (option for option in command.params if isinstance(option, click.Option) and not option.hidden)
     return {word for option in named for word in option.opts} - SELF_EXPLAINING
 
 

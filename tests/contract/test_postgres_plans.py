@@ -109,6 +109,7 @@ USED = {
     "mark_seeds": ["url_pkey: domain, fingerprint"],
     "seeds_after": ["url_seed: seed", "domain_pkey: id"],
     "known_urls": ["url_pkey: domain, fingerprint", "domain_pkey: id"],
+    "urls_after": ["url_pkey: domain, fingerprint", "domain_pkey: id"],
     "troubled_after": ["url_troubled: domain, fingerprint", "domain_pkey: id"],
     "troubled_of_domain": ["url_troubled: domain, fingerprint", "domain_pkey: id"],
     "retry_urls": ["url_pkey: domain, fingerprint"],

@@ -145,3 +145,15 @@ async def test_following_finds_every_page_once_whatever_the_order(harness: Harne
     assert [row.url for row in await follower.new_pages()] == [last]
     assert [row.url for row in await of_one.new_pages()] == [last]
     assert await follower.new_pages() == await of_one.new_pages() == []
+
+
+async def test_all_urls_are_read_by_their_domains(harness: Harness) -> None:
+    harness.slice = 2
+    frontier = await harness.open()
+    texts = [f"http://{name}.test/{number}" for name in "abc" for number in range(3)]
+    await frontier.add([url(text) for text in texts])
+    found = [known async for urls in harness.reader().urls() for known in urls]
+    assert sorted(known.url for known in found) == sorted(texts)
+    assert [known.key for known in found] == sorted(known.key for known in found)
+    first = found[0].domain
+    assert [known async for urls in harness.reader().urls(after=first) for known in urls] == found[3:]

@@ -17,6 +17,7 @@ from rove.admin.apply_exclusions import domains_excluded
 from rove.app.concurrency import available_cores, bounds_per_process, process_count, raise_open_files
 from rove.app.control import Control, StoppedInPreparation, beside
 from rove.app.crawl_log import CrawlLog, settings_lines
+from rove.app.dashboard_process import DashboardProcess
 from rove.app.diagnosis import Diagnosis
 from rove.app.limit_watch import LimitWatch, limit_watch
 from rove.app.limits_line import GIVEN, limits_line
@@ -148,7 +149,7 @@ class CrawlApp:
                 if note := proxy_note(os.environ):
                     self._tell(note)
                 await control.begin_everywhere(backend.catalog)
-            async with beside(control.follow_catalog(backend.catalog)):
+            async with beside(control.follow_catalog(backend.catalog), self._dashboard(data)):
                 return await self._run_until_end(data, remote, backend, control)
         finally:
             await backend.close()
@@ -261,6 +262,11 @@ class CrawlApp:
             counts=counts,
             failing=await context.backend.reader.failing_domains(MAX_FAILING_SHOWN),
         )
+
+    async def _dashboard(self, data: DataDir) -> None:
+        if self._options.dashboard is not None:
+            # Not `_say` for the address with the token: it would be in the log.
+            await DashboardProcess(data, self._options.dashboard, say=self._say, show=self._show).run()
 
     async def _loader(self, context: RunContext) -> SeedLoader:
         return SeedLoader(

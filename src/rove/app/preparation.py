@@ -53,6 +53,8 @@ class CrawlOptions:
     crawl_name: str | None = None
     processes: int | None = None
     log_level: str = "info"
+    dashboard: str | None = None
+    """The address of the dashboard that is started beside the crawl; None: there is none."""
     quiet: bool = False
     """Print nothing but errors."""
     progress_interval: float = PLAIN_SECONDS

@@ -22,6 +22,7 @@ COMMANDS = {
     },
     "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
     "Inside": {
+        "dashboard": "dashboard",
         "watch": "watch",
         "domains": "looking",
         "queue": "looking",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import Iterable
 from itertools import islice
@@ -21,8 +20,8 @@ from rove.cli.output import changing, print_line, print_lines, print_note
 from rove.errors import UsageError
 from rove.frontier.records import Exclusion
 from rove.notation.humanize import counted, size_text, utc_text
+from rove.policy.coverage import coverage_text
 from rove.policy.exclusions import domain_around, is_public_suffix, parse_pattern
-from rove.urls.domain import domain_of, is_address
 
 SHOWN = 5
 """Patterns of a file that are described one by one."""
@@ -125,28 +124,6 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
         f"kept in the ledger: {counted(done.requests, 'request')} to {covered}: URL, time, address, status and "
         "robots.txt, but no text"
     )
-
-
-def coverage_text(pattern: str, given: str) -> str:
-    """Say which hosts a pattern covers; `given` is what the user wrote, perhaps a URL."""
-    if pattern.startswith("="):
-        return f"{pattern[1:]} alone, without its subdomains{_not_only(given)}"
-    if "*" in pattern:
-        return f"every host that matches {pattern}, and its subdomains"
-    if is_public_suffix(pattern):
-        return f"every domain below {pattern}, a public suffix"
-    if is_address(pattern):
-        return f"{pattern}{_not_only(given)}"
-    name = domain_of(pattern)
-    if name == pattern:
-        return f"{pattern} and all its subdomains{_not_only(given)}"
-    return f"{pattern} and its subdomains, but not the rest of {name}{_not_only(given)}"
-
-
-def _not_only(given: str) -> str:
-    """Return a note that the path of a URL does not count; '' if none was given."""
-    path = re.sub(r"^=?([a-z]+://)?[^/?#]*", "", given.strip(), flags=re.IGNORECASE)
-    return f" (all pages, not only {path})" if path.strip("/") else ""
 
 
 def _check_suffixes(patterns: Iterable[str], yes: bool, command: str) -> None:

@@ -13,7 +13,7 @@ import click
 
 from rove.app.panel import PLAIN_SECONDS
 from rove.cli.output import printing
-from rove.cli.types import POSITIVE_DURATION, SIZE, Lift, Parsed, WholeNumber, or_default
+from rove.cli.types import POSITIVE_DURATION, SIZE, Checked, Lift, Parsed, WholeNumber, or_default
 from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK
 from rove.errors import UsageError
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
@@ -31,6 +31,8 @@ NETWORK = "Network"
 OTHER = "Options"
 
 DEFAULT_DATA_DIR = Path("rove-data")
+DEFAULT_LISTEN = "127.0.0.1:8700"
+"""Where a browser finds the dashboard."""
 MAX_PROCESSES = 256
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -191,6 +193,16 @@ _MACHINE_OPTIONS = (
         type=Parsed("address", parse_listen),
         metavar="[ADDRESS:]PORT",
         help="Serve metrics for Prometheus at this port; without ADDRESS, to this machine alone.",
+    ),
+    option(
+        "--dashboard",
+        group=MACHINE,
+        type=Checked("address", parse_listen),
+        is_flag=False,
+        flag_value=DEFAULT_LISTEN,
+        metavar="[[ADDRESS:]PORT]",
+        default_text=f"none; without a value {DEFAULT_LISTEN}",
+        help="Show the crawl as a page in the browser while it runs.",
     ),
     option("--quiet", group=MACHINE, is_flag=True, help="Print nothing but errors. The log is written as always."),
 )

@@ -16,14 +16,14 @@ from functools import wraps
 from typing import IO, Any, ParamSpec, TextIO, TypeVar, cast
 
 import click
-import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from rove.cli.terminal import SafeOutput
 from rove.errors import FULL_DISK_ERRNOS, RoveError
-from rove.notation.harmless import ascii_escapes, one_line, some_lines, whole_text, without_surrogates
+from rove.notation.harmless import one_line, some_lines, whole_text, without_surrogates
+from rove.notation.json_text import json_text
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,11 +93,7 @@ def print_json(value: Any) -> None:
 
 def write_json(value: Any, file: IO[bytes]) -> None:
     """Write a value as JSON on one line. Characters that a terminal would obey are written as escapes."""
-    try:
-        json = msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        json = msgspec.json.encode(_without_surrogates(value))
-    file.write(ascii_escapes(json) + b"\n")
+    file.write(json_text(value) + b"\n")
 
 
 def standard_output() -> IO[bytes]:
@@ -200,15 +196,3 @@ def printing() -> Iterator[None]:
 def _discard_output() -> None:
     """Redirect standard output, so that the flush at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _without_surrogates(value: Any) -> Any:
-    match value:
-        case str():
-            return without_surrogates(value)
-        case dict():
-            return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_without_surrogates(item) for item in value]
-        case _:
-            return value

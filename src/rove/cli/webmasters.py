@@ -13,13 +13,12 @@ from rove.cli.output import print_json, print_line, print_lines, print_note, rea
 from rove.errors import UsageError
 from rove.inspect import audit_text, explain_text
 from rove.inspect.audit import audit as audit_ledger
-from rove.inspect.explain import explain_url
-from rove.inspect.lookup import domain_given, site_named, url_given, url_known
+from rove.inspect.explaining import explained
+from rove.inspect.lookup import domain_given, site_named, url_given
 from rove.inspect.page_query import did_you_mean
 from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
-from rove.inspect.url_facts import read_url_facts
 from rove.notation.humanize import counted
 from rove.urls.canonical import NO_IDS
 
@@ -33,18 +32,7 @@ async def explain(url: str, crawl: CrawlGiven, json: bool) -> None:
     """Tell whether rove would fetch URL now, and why: exclusions, scope, robots.txt, delay, state and history."""
     url_given(url, NO_IDS)
     async with crawl.opened() as archive:
-        form = await archive.form()
-        wanted = await url_known(archive.reader, url, form)
-        facts = await read_url_facts(
-            archive.reader,
-            wanted,
-            form,
-            settings=await archive.settings(),
-            exclusions=await archive.catalog.exclusion_history(),
-            retries=await archive.catalog.retries(),
-            is_running=await archive.is_running(),
-        )
-    answer = explain_url(url, wanted, facts, now=time.time())
+        answer = await explained(archive, url, now=time.time())
     if json:
         print_json(explain_text.as_json(answer))
     else:

@@ -320,6 +320,9 @@ class FrontierReader(Looking, HistoryReader, Protocol):
     def seeds(self) -> AsyncIterator[list[KnownUrl]]:
         """Iterate over all seeds in the order in which they were given, in slices."""
 
+    def urls(self, *, after: int = -(1 << 63)) -> AsyncIterator[list[KnownUrl]]:
+        """Iterate over the URLs of the domains whose ids are larger than `after`, by their ids, in slices."""
+
     def troubled(self, domain: int | None = None) -> AsyncIterator[list[KnownUrl]]:
         """Iterate over URLs that failed or wait for a retry, of one domain or of all, in slices."""
 

@@ -132,10 +132,16 @@ class CrawlReader:
                 return
             last = seeds[-1].seed
 
-    async def troubled(self, domain: int | None = None) -> AsyncIterator[list[KnownUrl]]:
-        query, of, fingerprint = (
-            ("troubled_after", _LOWEST, _LOWEST) if domain is None else ("troubled_of_domain", domain, _LOWEST)
-        )
+    def urls(self, *, after: int = _LOWEST) -> AsyncIterator[list[KnownUrl]]:
+        return self._urls("urls_after", after, _HIGHEST)
+
+    def troubled(self, domain: int | None = None) -> AsyncIterator[list[KnownUrl]]:
+        if domain is None:
+            return self._urls("troubled_after", _LOWEST, _LOWEST)
+        return self._urls("troubled_of_domain", domain, _LOWEST)
+
+    async def _urls(self, query: str, of: int, fingerprint: int) -> AsyncIterator[list[KnownUrl]]:
+        """Iterate over a query that continues after the domain and the fingerprint of the last URL before."""
         while True:
             rows = await self._tables.fetch(query, domain=of, fingerprint=fingerprint, limit=self._limit)
             urls = [known_url(row) for row in rows]

@@ -29,14 +29,15 @@ _STATUSES = {
 def as_lines(explanation: Explanation) -> list[str]:
     """Return what `explain` prints for people: the answer, then everything that it rests on."""
     lines = [f"{explanation.url.text} {explanation.sentence}.", ""]
-    for name, values in _parts(explanation):
+    for name, values in parts(explanation):
         for value in values:
             lines.append(f"{name:<14}{value}")
             name = ""
     return lines
 
 
-def _parts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
+def parts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
+    """Yield everything that an answer rests on: names and lines."""
     yield "url", _canonical(explanation)
     yield "domain", [f"{explanation.url.domain_name} (host {explanation.url.host})"]
     yield "excluded", _exclusion(explanation)

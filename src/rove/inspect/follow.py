@@ -27,13 +27,13 @@ class Follower:
         self._after = 0
         self._known: set[tuple[int, int]] = set()
 
-    async def begin(self) -> None:
-        """Take everything that is in the ledger now as known."""
+    async def begin(self) -> list[RequestRow]:
+        """Take everything that is in the ledger now as known. Return the latest requests of all kinds, oldest first."""
         oldest = await self._reader.oldest_lease()
         async for newest in self._reader.pages():
             self._after = _read_from(oldest, newest.visit)
             break
-        await self.new_pages()
+        return await self.new_requests()
 
     def note(self, rows: Iterable[RequestRow]) -> None:
         """Take these requests as known."""
@@ -41,6 +41,10 @@ class Follower:
 
     async def new_pages(self) -> list[RequestRow]:
         """Return the requests for pages that have come since the last look, oldest first."""
+        return [row for row in await self.new_requests() if is_listed_with_pages(row)]
+
+    async def new_requests(self) -> list[RequestRow]:
+        """Return the requests of all kinds that have come since the last look, oldest first."""
         oldest = await self._reader.oldest_lease()
         found, newest = [], self._after
         async for row in self._reader.visits_after(self._after, domain=self._domain):
@@ -50,8 +54,7 @@ class Follower:
         self.note(found)
         self._after = max(self._after, _read_from(oldest, newest))
         self._known = {place for place in self._known if place[0] > self._after}
-        pages = [row for row in found if is_listed_with_pages(row)]
-        return sorted(pages, key=lambda row: row.started)
+        return sorted(found, key=lambda row: row.started)
 
 
 def _read_from(oldest: int | None, newest: int) -> int:

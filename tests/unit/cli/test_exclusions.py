@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rove.cli.exclusions import coverage_text
+from rove.policy.coverage import coverage_text
 from rove.policy.exclusions import is_public_suffix, parse_pattern
 
 

@@ -868,6 +868,12 @@ SELECT {known_url} FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e
 JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint
 LEFT JOIN domain AS d ON d.id = u.domain;
 
+-- name: urls_after
+-- All URLs after a key, in slices.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE (u.domain, u.fingerprint) > (:domain::bigint, :fingerprint::bigint)
+ORDER BY u.domain, u.fingerprint LIMIT :limit::bigint;
+
 -- name: troubled_after
 -- URLs that failed or wait for a retry, after a key, in slices.
 SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain

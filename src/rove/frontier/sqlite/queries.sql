@@ -649,6 +649,12 @@ SELECT {known_url} FROM json_each(:rows) AS e
 CROSS JOIN url AS u ON u.domain = e.value ->> 0 AND u.fingerprint = e.value ->> 1
 LEFT JOIN domain AS d ON d.id = u.domain;
 
+-- name: urls_after
+-- All URLs after a key, in slices.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE (u.domain, u.fingerprint) > (:domain, :fingerprint)
+ORDER BY u.domain, u.fingerprint LIMIT :limit;
+
 -- name: troubled_after
 -- URLs that failed or wait for a retry, after a key, in slices.
 SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
