@@ -18,7 +18,7 @@ from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.scraping import OPENMETRICS, get, hostile_clients, port_in, scraped, value
 from tests.acceptance.site import Reply, site
 from tests.promtool import promtool
-from tests.queries import alert_queries, dashboard_queries, unresolved
+from tests.queries import Query, alert_queries, dashboard_queries, unresolved
 
 DELAY = 0.5
 SITES = [f"site{number}.test" for number in range(30)]
@@ -53,6 +53,14 @@ def port_of(output: Callable[[], str]) -> int:
     return port
 
 
+def wait_until_resolved(port: int, queries: list[Query]) -> None:
+    """Wait until every query finds its metrics; say what is missing if that never happens."""
+    try:
+        wait_for(lambda: not unresolved(queries, scraped(port)))
+    except AssertionError:
+        raise AssertionError(unresolved(queries, scraped(port))) from None
+
+
 def pages(port: int) -> float:
     return value(scraped(port), "rove_pages_total") or 0.0
 
@@ -68,7 +76,7 @@ def every_query_finds_its_metrics_and_no_client_disturbs_the_crawl(tmp_path: Pat
         process, output = crawl
         port = port_of(output)
         wait_for(lambda: pages(port))
-        wait_for(lambda: not unresolved(queries, scraped(port)))
+        wait_until_resolved(port, queries)
         check_formats(port)
         rove("pause", "--data-dir", data)
         wait_for(lambda: pages(port) == status_of(data)["pages"])

@@ -234,7 +234,7 @@ class CrawlApp:
                 limits = limit_watch(context, runner.progress)
 
                 def note_sample(sample: Sample) -> None:
-                    self._metrics.take(sample)
+                    self._metrics.take(sample, limiting=limits.latest)
                     limits.note_sample(sample)
 
                 sampler = Sampler(

@@ -61,6 +61,8 @@ class LimitWatch:
         self._read_surroundings = surroundings
         self._cores = cores or available_cores()
         self._clock = clock
+        self.latest: Limiting | None = None
+        """What was found at the last look."""
         self._samples: deque[Sample] = deque(maxlen=SAMPLES)
         self._surroundings = Surroundings()
         self._surroundings_at = float("-inf")
@@ -82,7 +84,8 @@ class LimitWatch:
                     next_due = None if counts.domains["ready"] else await self._frontier.next_due()
             except (TimeoutError, RoveError) as error:
                 log.debug("could not ask the database about limits: %s", error)
-        return limiting(self._situation(counts, next_due))
+        self.latest = limiting(self._situation(counts, next_due))
+        return self.latest
 
     def _situation(self, counts: Counts | None, next_due: float | None) -> Situation:
         progress, around = self._progress, self._surroundings

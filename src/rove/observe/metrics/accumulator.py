@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from rove.model.figures import Combining, figure_of
 from rove.model.samples import Distribution, Sample, merged
 from rove.observe.metrics.reading import ProcessReading, Reading
+from rove.policy.limiting import Factor, Limiting
 
 TRIAL = "trial"
 """The process that tries suspects. It runs only while there are any."""
@@ -29,6 +30,7 @@ class Accumulator:
         self._processes: set[str] = set()
         self._open_files: Mapping[str, Mapping[str, float]] = {}
         self._last_page: float | None = None
+        self._factor = Factor.UNKNOWN
         self._reading: Reading | None = None
 
     def noted(self, processes: list[Sample]) -> list[Sample]:
@@ -36,8 +38,9 @@ class Accumulator:
         self._open_files = {name: part.family("open_files.") for part in processes for name in part.family("rss.")}
         return processes
 
-    def take(self, sample: Sample) -> None:
-        """Add the sample of one more interval."""
+    def take(self, sample: Sample, *, limiting: Limiting | None = None) -> None:
+        """Add the sample of one more interval, and what limited the crawl in it."""
+        self._factor = Factor.UNKNOWN if limiting is None else limiting.factor
         self._reading = None
         self._recent.append(sample)
         self._gauges = {}
@@ -66,6 +69,7 @@ class Accumulator:
             histograms=dict(self._histograms),
             processes={name: self._process(name) for name in sorted(self._processes)},
             last_page=self._last_page,
+            limiting_factor=self._factor,
         )
 
     def _held(self) -> dict[str, float]:

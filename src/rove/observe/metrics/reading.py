@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rove.model.samples import Distribution
+from rove.policy.limiting import Factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,5 +37,4 @@ class Reading:
     """By name: supervisor, 1, 2 ..."""
     last_page: float | None = None
     """When a page was last stored, in wall-clock seconds since the epoch; None: not since the command began."""
-    limiting_factor: str = ""
-    """What limits the crawl; '' if that is not known yet."""
+    limiting_factor: Factor = Factor.UNKNOWN

@@ -21,6 +21,7 @@ from rove.observe.metrics.values import (
     distributions,
     gauge,
     gauges,
+    limiting_factor,
     links,
     of_each_process,
     open_files,
@@ -144,6 +145,12 @@ METRICS: Sequence[Values | Distributions] = (
     ),
     _counter("claims_total", "Claims of due domains by result: found or empty.", claims, "result"),
     # What limits it
+    _gauge(
+        "limiting_factor",
+        "1 for what limits the crawl; `rove status` says the same in a sentence with numbers.",
+        limiting_factor,
+        "factor",
+    ),
     _gauge("fetches_in_flight", "Visits in flight.", gauge("in_flight")),
     _gauge("concurrency_limit", "Visits that may be in flight.", gauge("at_once")),
     _gauge(

@@ -16,6 +16,7 @@ from rove.model.request_counts import request_counts
 from rove.model.samples import Distribution
 from rove.observe.metrics.metric import Labels
 from rove.observe.metrics.reading import ProcessReading, Reading
+from rove.policy.limiting import Factor
 
 Read = Callable[[Reading], Mapping[Labels, float]]
 ReadDistributions = Callable[[Reading], Mapping[Labels, Distribution]]
@@ -138,6 +139,11 @@ def claims(reading: Reading) -> dict[Labels, float]:
     """Return the claims by whether they found a domain."""
     empty = reading.totals.get("claims.empty", 0.0)
     return {("found",): reading.totals.get("claims", 0.0) - empty, ("empty",): empty}
+
+
+def limiting_factor(reading: Reading) -> dict[Labels, float]:
+    """Return 1 for what limits the crawl, and 0 for everything else that could."""
+    return {(factor.value,): float(factor is reading.limiting_factor) for factor in Factor}
 
 
 def _bounded(error: str) -> str:

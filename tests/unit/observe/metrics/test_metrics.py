@@ -19,6 +19,7 @@ from rove.observe.metrics.formats import Format
 from rove.observe.metrics.http import Request
 from rove.observe.metrics.metric import Kind
 from rove.observe.metrics.table import METRICS
+from rove.policy.limiting import Factor, Limiting
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -126,6 +127,15 @@ def test_shares_of_the_interval_become_yes_or_no() -> None:
     assert value(seen, "rove_paused", cause="operator") == 0.0
     assert value(seen, "rove_database_up") == 0.0
     assert value(seen, "rove_concurrency_held_by", reason="cpu") == 0.5
+
+
+def test_exactly_one_factor_limits_the_crawl() -> None:
+    seen = collected(sample({}))
+    assert value(seen, "rove_limiting_factor", factor="unknown") == 1.0
+    seen.take(sample({}), limiting=Limiting(factor=Factor.LINE, why="it loses answers"))
+    factors = {labels: number for (name, labels), number in values(families(seen)).items() if "limiting" in name}
+    assert [labels for labels, number in factors.items() if number] == [(("factor", "line"),)]
+    assert len(factors) == len(Factor)
 
 
 def test_requests_are_split_by_result() -> None:
