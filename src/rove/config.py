@@ -109,6 +109,8 @@ class Settings:
     """Links to follow from a seed."""
     seeds_only: bool = False
     """Stay on the domains of the seeds."""
+    languages: tuple[str, ...] = ()
+    """Codes of ISO 639-3: links that were found on pages in these languages come first."""
     connect_to: tuple[str, ...] = ()
     """Rules PATTERN=ADDRESS[:PORT] that replace DNS for some hosts."""
     dns_servers: tuple[str, ...] = ()

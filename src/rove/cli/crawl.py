@@ -51,6 +51,7 @@ from rove.policy.constants import (
     DEFAULT_REDIRECT_HOPS,
 )
 from rove.policy.file_types import parse_extension
+from rove.policy.languages import parse_languages
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.urls.ignored_params import parse_names
 
@@ -87,6 +88,12 @@ network = partial(option, group=NETWORK)
     "--seeds-only/--no-seeds-only",
     **FLAG,
     help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
+)
+@what(
+    "--languages",
+    **or_none(Parsed("languages", parse_languages, any_word=True), "CODES"),
+    default_text="all alike",
+    help="Visit links on pages in these languages first, such as de,fr; nothing is refused.",
 )
 @what(
     "--max-depth",

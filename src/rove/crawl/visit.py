@@ -18,6 +18,7 @@ from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
 from rove.crawl.target import Target, as_foreign_sitemap, target_of
 from rove.crawl.visit_record import VisitRecord
+from rove.model.languages import Language
 from rove.model.marks import Mark
 from rove.model.outcomes import (
     UNREACHABLE_FAILURES,
@@ -213,19 +214,19 @@ class Visit:
             self._give_up_at_wall(target)
             return
         self._record.mark(*document.marks)
-        self._add_links(document.links, target.url, depth=target.depth + 1)
+        self._add_links(document.links, target.url, depth=target.depth + 1, languages=document.languages)
         if document.noindex:
             self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
-        content_hash = text_hash(document.utf8)
         page = Page(
             url=target.url.text,
             fetched_at=self._record.requests[-1].started,
             text=document.utf8,
             source=None if self._context.settings.store == Keep.TEXT else fetched,
-            content_hash=content_hash,
+            content_hash=text_hash(document.utf8),
+            languages=tuple(language.code for language in document.languages),
         )
-        self._record.note_page(page, title=document.title, content_hash=content_hash)
+        self._record.note_page(page, document)
         self._settle(target, UrlState.DONE)
 
     def _parse(self, target: Target, fetched: Fetched) -> Document:
@@ -366,11 +367,18 @@ class Visit:
         self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing, reason=reason)
 
     def _add_links(
-        self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int, vouching: int | None = None
+        self,
+        links: Sequence[CrawlUrl],
+        source: CrawlUrl,
+        *,
+        depth: int,
+        vouching: int | None = None,
+        languages: Sequence[Language] = (),
     ) -> None:
         """Record the links of a page that may be new to the frontier; most are known.
 
         The links to its own domain are that domain's own. So are those to the domain that vouches for a sitemap.
+        `languages` are those of the page; a sitemap has none.
         """
         record = self._record
         own_domains = (source.domain,) if vouching is None else (source.domain, vouching)
@@ -381,6 +389,7 @@ class Visit:
             source=source,
             own_domains=own_domains,
             refused=record.not_accepted,
+            languages=languages,
         )
 
     def _add_link(self, link: Target, source: CrawlUrl, *, vouching: int | None = None) -> bool:

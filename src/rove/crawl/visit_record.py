@@ -16,6 +16,7 @@ from rove.model.reasons import RequestError, status_error
 from rove.model.text_hash import robots_name
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, RobotsStatus, Settled, VisitResult
+from rove.parse.html import Document
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
@@ -174,11 +175,13 @@ class VisitRecord:
         if not self.requests[-1].error:
             self.requests[-1] = self.requests[-1].replace(error=RequestError.CHALLENGED)
 
-    def note_page(self, page: Page, *, title: str, content_hash: int) -> None:
+    def note_page(self, page: Page, document: Document) -> None:
         """Record a page to be stored; the last request brought it."""
         self.pages.append(page)
         self._page_rows.append(len(self.requests) - 1)
-        self.requests[-1] = self.requests[-1].replace(title=title, content_hash=content_hash)
+        self.requests[-1] = self.requests[-1].replace(
+            title=document.title, content_hash=page.content_hash, languages=document.languages
+        )
 
     def mark(self, *names: str) -> None:
         """Record what was cut, dropped or doubtful about the response to the last request."""

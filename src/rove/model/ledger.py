@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from rove.model.languages import Language
 from rove.model.struct import Record
 
 
@@ -120,6 +121,8 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     raw: Location | None = None
     marks: tuple[str, ...] = ()
     """The names of what was cut, dropped or doubtful about the response."""
+    languages: tuple[Language, ...] = ()
+    """Of the page's text, the most frequent one first."""
     is_copy: bool = False
     """Its text was stored before. `text` is the location of the record that says so."""
     node: str = ""

@@ -26,9 +26,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rove.model.languages import Language
 from rove.model.marks import Mark
 from rove.parse.charset import decode
 from rove.parse.directives import AGENTS, read_headers, read_metas
+from rove.parse.language import languages_of
 from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.shells import LONGEST_SHELL, MOST_TAGS, shell_of
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
@@ -54,6 +56,8 @@ class Document:
     nofollow: bool
     marks: tuple[str, ...] = ()
     """What was cut, and what kind of page it is."""
+    languages: tuple[Language, ...] = ()
+    """Of the text, the most frequent one first."""
     reading_seconds: float = 0.0
     """Estimated CPU time for reading the page."""
 
@@ -148,6 +152,7 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
         noindex=directives.noindex,
         nofollow=directives.nofollow,
         marks=tuple(mark for mark, applies in marks.items() if applies),
+        languages=languages_of(utf8),
         reading_seconds=reading_seconds(characters=len(text), tags=min(tree.tags, MAX_TAGS)),
     )
 
@@ -165,6 +170,7 @@ def read_plain(page: PageSource) -> Document:
         noindex=directives.noindex,
         nofollow=directives.nofollow,
         marks=tuple(mark for mark, is_cut in cuts.items() if is_cut),
+        languages=languages_of(utf8),
         reading_seconds=reading_seconds(characters=len(text), tags=0),
     )
 

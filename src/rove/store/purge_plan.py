@@ -203,8 +203,8 @@ def _rewrite(fd: int, out: int, offset: int, plan: PurgePlan, copied: Copied) ->
         copied.lengths[offset] = length
     else:
         old_length, hash, heir = plan.inherited[offset]
-        text = _record(fd, offset, old_length).block
-        page = Page(url=heir.url, fetched_at=heir.fetched_at, text=text, source=None)
+        old = _record(fd, offset, old_length)
+        page = Page(url=heir.url, fetched_at=heir.fetched_at, text=old.block, source=None, languages=old.languages)
         length = _write(out, text_record(page, refers_to=None))
         copied.inherited[offset] = Inherited(
             hash=hash, domain=heir.domain, visit=heir.visit, offset=copied.size, length=length

@@ -32,8 +32,8 @@ _VERSION = "WARC/1.1"
 _SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _ONE_LINE = {ord("\r"): " ", ord("\n"): " ", ord("\0"): " "}
 _UNREFERRING = (
-    "WARC-Type", "WARC-Target-URI", "WARC-Date", "WARC-Record-ID", "WARC-Concurrent-To", "WARC-Profile",
-    "WARC-Payload-Digest",
+    "WARC-Type", "WARC-Target-URI", "WARC-Date", "WARC-Record-ID", "WARC-Identified-Content-Language",
+    "WARC-Concurrent-To", "WARC-Profile", "WARC-Payload-Digest",
 )  # fmt: skip
 """The headers of a revisit record that do not name the page it refers to."""
 _RENAMED = {"transfer-encoding": "X-Crawler-Transfer-Encoding", "content-length": "X-Crawler-Content-Length"}
@@ -49,6 +49,11 @@ class Record:
 
     headers: Mapping[str, str]
     block: bytes
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of a page."""
+        return tuple(filter(None, self.headers.get("warc-identified-content-language", "").split(",")))
 
 
 def new_record_id() -> str:
@@ -191,12 +196,15 @@ def _warcinfo(*, filename: str, date: str, block: bytes) -> bytes:
 
 
 def _page_headers(kind: str, page: Page, record_id: str) -> list[tuple[str, str]]:
-    return [
+    headers = [
         ("WARC-Type", kind),
         ("WARC-Target-URI", page.url),
         ("WARC-Date", _date(page.fetched_at)),
         ("WARC-Record-ID", record_id),
     ]
+    if page.languages:
+        headers.append(("WARC-Identified-Content-Language", ",".join(page.languages)))
+    return headers
 
 
 def _record(headers: Sequence[tuple[str, str]], block: bytes) -> bytes:

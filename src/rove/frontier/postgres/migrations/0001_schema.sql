@@ -202,6 +202,7 @@ CREATE TABLE request (
     delay_from   text     NOT NULL DEFAULT 'delay', -- model.ledger.DelaySource
     settlement   text     NOT NULL DEFAULT '',      -- model.ledger.Settlement
     marks        text     NOT NULL DEFAULT '',      -- what was cut, dropped or doubtful, by name
+    languages    text     NOT NULL DEFAULT '',      -- model.languages.languages_text
     PRIMARY KEY (visit, seq)
 );
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
@@ -295,15 +296,16 @@ CREATE VIEW v_requests AS
 SELECT r.visit, r.seq AS number, d.name AS domain, r.kind, r.url, utc_time(r.started * 1000) AS requested,
     (r.ended - r.began) / 1000.0::double precision AS seconds, r.status, nullif(r.error, '') AS error,
     nullif(r.media_type, '') AS media_type, r.size AS bytes, r.truncated, nullif(r.target, '') AS redirect_to,
-    nullif(r.title, '') AS title, nullif(r.marks, '') AS marks, nullif(r.address, '') AS address,
+    nullif(r.title, '') AS title, nullif(r.marks, '') AS marks,
+    nullif(left(r.languages, 3), '') AS language, nullif(r.languages, '') AS languages, nullif(r.address, '') AS address,
     r.text_file IS NOT NULL OR r.raw_file IS NOT NULL AS stored, r.is_copy AS copy,
     CASE r.settlement WHEN '' THEN 'settled' ELSE r.settlement END AS fate,
     r.delay / 1000.0::double precision AS delay_after, r.delay_from, r.process, m.host AS machine
 FROM request AS r LEFT JOIN domain AS d ON d.id = r.domain LEFT JOIN machine AS m ON m.id = r.machine;
 
 CREATE VIEW v_pages AS
-SELECT url, domain, requested AS fetched, seconds, status, media_type, bytes, truncated, title, copy, marks, visit,
-    machine
+SELECT url, domain, requested AS fetched, seconds, status, media_type, bytes, truncated, title, copy, marks, language,
+    languages, visit, machine
 FROM v_requests WHERE kind = 'page' AND stored;
 
 CREATE VIEW v_urls AS
