@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from rove.errors import UsageError
+from rove.model.usage import Purpose
 from rove.notation.humanize import size_text
 from rove.policy.budget import DEFAULT_HORIZON
 from rove.policy.constants import (
@@ -109,6 +110,8 @@ class Settings:
     """Links to follow from a seed."""
     seeds_only: bool = False
     """Stay on the domains of the seeds."""
+    purpose: Purpose | None = None
+    """What the pages are for, as webmasters are told. For training, pages whose site forbids it are not kept."""
     languages: tuple[str, ...] = ()
     """Codes of ISO 639-3: links that were found on pages in these languages come first."""
     connect_to: tuple[str, ...] = ()

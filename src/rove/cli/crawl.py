@@ -53,6 +53,7 @@ from rove.policy.constants import (
 from rove.policy.file_types import parse_extension
 from rove.policy.languages import parse_languages
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
+from rove.policy.usage import parse_purpose
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
@@ -138,6 +139,12 @@ network = partial(option, group=NETWORK)
     "--info-url",
     **or_none(click.STRING, "URL"),
     help="A page about this crawl, named in the User-Agent before the e-mail address.",
+)
+@politely(
+    "--purpose",
+    **or_none(Parsed("purpose", parse_purpose), "search|research|archive|training"),
+    default_text="not stated",
+    help="What the pages are for. training: keep no page whose site forbids that.",
 )
 @politely(
     "--delay",

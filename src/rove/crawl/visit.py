@@ -33,6 +33,7 @@ from rove.model.outcomes import (
 from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
 from rove.model.text_hash import text_hash
 from rove.model.urls import UrlState
+from rove.model.usage import Purpose, Usage
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.sitemap import Listed, read_sitemap
@@ -41,6 +42,7 @@ from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
+from rove.policy.usage import combine, header_statements
 from rove.store.contract import Keep, Page
 from rove.urls.canonical import CrawlUrl, parse_base
 from rove.urls.domain import domain_of
@@ -215,8 +217,14 @@ class Visit:
             return
         self._record.mark(*document.marks)
         self._add_links(document.links, target.url, depth=target.depth + 1, languages=document.languages)
+        usage = self._usage(target, fetched, document)
+        self._record.note_usage(usage)
         if document.noindex:
             self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
+            return
+        purpose = self._context.settings.purpose
+        if purpose is Purpose.TRAINING and usage.forbids(purpose):
+            self._settle(target, UrlState.BLOCKED, BlockReason.USAGE)
             return
         page = Page(
             url=target.url.text,
@@ -226,8 +234,15 @@ class Visit:
             content_hash=text_hash(document.utf8),
             languages=tuple(language.code for language in document.languages),
         )
-        self._record.note_page(page, document)
+        self._record.note_page(page, document, purpose)
         self._settle(target, UrlState.DONE)
+
+    def _usage(self, target: Target, fetched: Fetched, document: Document) -> Usage:
+        """Return what the site states about the use of a page: in its robots.txt, its headers and the page."""
+        origin = self._robots_check.origin(target.url)
+        rules = rules_of(b"" if origin is None else origin.body)
+        in_robots = rules.usage_of(target.url.text)
+        return combine([*in_robots, *header_statements(fetched.response.headers), *document.usage])
 
     def _parse(self, target: Target, fetched: Fetched) -> Document:
         """Parse a page. No page takes long, because its length is limited."""

@@ -15,6 +15,7 @@ from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirecte
 from rove.model.reasons import RequestError, status_error
 from rove.model.text_hash import robots_name
 from rove.model.urls import NewUrl, UrlState
+from rove.model.usage import Purpose, Usage
 from rove.model.visits import Deferred, Lease, OriginRecord, RobotsStatus, Settled, VisitResult
 from rove.parse.html import Document
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
@@ -175,12 +176,20 @@ class VisitRecord:
         if not self.requests[-1].error:
             self.requests[-1] = self.requests[-1].replace(error=RequestError.CHALLENGED)
 
-    def note_page(self, page: Page, document: Document) -> None:
-        """Record a page to be stored; the last request brought it."""
+    def note_usage(self, usage: Usage) -> None:
+        """Record what the site states about the use of the page that the last request brought."""
+        if usage.values:
+            self.requests[-1] = self.requests[-1].replace(usage=usage.values, usage_from=usage.sources)
+
+    def note_page(self, page: Page, document: Document, purpose: Purpose | None) -> None:
+        """Record a page to be stored for a purpose; the last request brought it."""
         self.pages.append(page)
         self._page_rows.append(len(self.requests) - 1)
         self.requests[-1] = self.requests[-1].replace(
-            title=document.title, content_hash=page.content_hash, languages=document.languages
+            title=document.title,
+            content_hash=page.content_hash,
+            languages=document.languages,
+            purpose="" if purpose is None else purpose.value,
         )
 
     def mark(self, *names: str) -> None:

@@ -67,6 +67,8 @@ def page_json(row: RequestRow) -> dict[str, Any]:
         "language": row.languages[0].code if row.languages else None,
         "language_score": row.languages[0].percent / 100 if row.languages else None,
         "languages": [{"code": code, "share": percent / 100} for code, percent in row.languages],
+        "usage": " ".join(row.usage) or None,
+        "usage_from": list(row.usage_from),
         "visit": row.visit,
         "fate": _fate(row),
         "text_record": None if row.is_copy else _location_json(row.text),

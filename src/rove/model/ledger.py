@@ -123,6 +123,12 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The names of what was cut, dropped or doubtful about the response."""
     languages: tuple[Language, ...] = ()
     """Of the page's text, the most frequent one first."""
+    usage: tuple[str, ...] = ()
+    """What the site states about the use of the page, such as `train-ai=n` (model.usage.Usage)."""
+    usage_from: tuple[str, ...] = ()
+    """Where the site states it (model.usage.UsageSource)."""
+    purpose: str = ""
+    """The purpose for which the page was kept (model.usage.Purpose); '' if the operator did not state any."""
     is_copy: bool = False
     """Its text was stored before. `text` is the location of the record that says so."""
     node: str = ""

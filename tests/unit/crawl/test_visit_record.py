@@ -119,7 +119,7 @@ def test_pages_get_their_locations_in_order(record: VisitRecord) -> None:
     note(record, refused(404))
     note(record, page())
     saved = Page(url=URL.text, fetched_at=1.0, text=b"text", source=None, content_hash=-5)
-    record.note_page(saved, document(title="A title"))
+    record.note_page(saved, document(title="A title"), None)
     note(record, refused(404))
     where = Location(file="x.warc.gz", offset=1, length=2)
     record.note_stored([Stored(text=where, raw=None)])
@@ -134,7 +134,7 @@ def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
     for _ in range(2):
         note(record, page())
         saved = Page(url=URL.text, fetched_at=1.0, text=b"", source=None, content_hash=-5)
-        record.note_page(saved, document())
+        record.note_page(saved, document(), None)
     record.note_stored([Stored(text=where, raw=None), Stored(text=where, raw=None, is_copy=True)])
     record.note_text(is_repeat=False, content=text)
     record.note_text(is_repeat=True, content=None)
@@ -148,7 +148,7 @@ def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
 @pytest.mark.parametrize("locations", [0, 2])
 def test_every_page_needs_exactly_one_location(record: VisitRecord, locations: int) -> None:
     note(record, page())
-    record.note_page(Page(url=URL.text, fetched_at=1.0, text=b"", source=None), document())
+    record.note_page(Page(url=URL.text, fetched_at=1.0, text=b"", source=None), document(), None)
     with pytest.raises(ValueError, match="zip"):
         record.note_stored([Stored(text=None, raw=None)] * locations)
 

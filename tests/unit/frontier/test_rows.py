@@ -39,6 +39,9 @@ ROW = RequestRow(
     marks=("one", "two"),
     is_copy=True,
     languages=(Language("deu", 92), Language("eng", 5)),
+    usage=("search=y", "train-ai=n"),
+    usage_from=("content-usage", "tdm-meta"),
+    purpose="training",
 )
 
 

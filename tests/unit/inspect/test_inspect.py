@@ -199,8 +199,12 @@ ROW = RequestRow(
     title="A title",
     text=Location(file="x.warc.gz", offset=5, length=6),
     languages=(Language("deu", 92), Language("eng", 5)),
+    usage=("search=y", "train-ai=n"),
+    usage_from=("content-usage",),
 )
-REDIRECT = ROW.replace(status=301, target="/y", title="", languages=(), text=None, content_hash=None, size=0)
+REDIRECT = ROW.replace(
+    status=301, target="/y", title="", languages=(), usage=(), usage_from=(), text=None, content_hash=None, size=0
+)
 FAILURE = REDIRECT.replace(status=0, target="", error="timeout-connect", media_type="")
 
 
@@ -222,6 +226,8 @@ def test_a_page_as_an_object() -> None:
         "marks": [],
         "language": "deu",
         "language_score": 0.92,
+        "usage": "search=y train-ai=n",
+        "usage_from": ["content-usage"],
         "languages": [{"code": "deu", "share": 0.92}, {"code": "eng", "share": 0.05}],
         "text_record": {"file": "x.warc.gz", "offset": 5, "length": 6},
         "revisit_record": None,
@@ -233,7 +239,7 @@ def test_a_page_as_an_object() -> None:
     ("row", "expected"),
     [
         (REDIRECT, {"status": 301, "redirect_to": "/y", "error": None, "content_hash": None}),
-        (REDIRECT, {"language": None, "language_score": None, "languages": []}),
+        (REDIRECT, {"language": None, "language_score": None, "languages": [], "usage": None, "usage_from": []}),
         (FAILURE, {"status": 0, "error": "timeout-connect", "type": None, "title": None, "text_record": None}),
         (ROW.replace(is_copy=True), {"text_record": None, "revisit_record": page_json(ROW)["text_record"]}),
         (ROW.replace(marks=("tls-old",), settlement=Settlement.LATE), {"marks": ["tls-old"], "fate": "late"}),

@@ -65,6 +65,9 @@ _FIELDS = (
     _Column("marks", "text", write=" ".join, read=lambda value: tuple(value.split())),
     _Column("is_copy", "boolean", read=bool),
     _Column("languages", "text", write=languages_text, read=languages_from),
+    _Column("usage", "text", write=" ".join, read=lambda value: tuple(value.split())),
+    _Column("usage_from", "text", write=" ".join, read=lambda value: tuple(value.split())),
+    _Column("purpose", "text"),
 )
 _LOCATIONS = ("text", "raw")
 _LOCATION_PARTS = (
