@@ -36,6 +36,7 @@ KEYS = {
     "language": str | None,
     "language_score": float | None,
     "languages": list,
+    "simhash": str | None,
     "usage": str | None,
     "usage_from": list,
     "visit": int,

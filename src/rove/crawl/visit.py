@@ -36,6 +36,7 @@ from rove.model.urls import UrlState
 from rove.model.usage import Purpose, Usage
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource, read_html, read_plain
+from rove.parse.simhash import simhash
 from rove.parse.sitemap import Listed, read_sitemap
 from rove.policy.challenges import is_challenge
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
@@ -234,7 +235,7 @@ class Visit:
             content_hash=text_hash(document.utf8),
             languages=tuple(language.code for language in document.languages),
         )
-        self._record.note_page(page, document, purpose)
+        self._record.note_page(page, document, purpose, simhash(document.utf8))
         self._settle(target, UrlState.DONE)
 
     def _usage(self, target: Target, fetched: Fetched, document: Document) -> Usage:

@@ -181,7 +181,7 @@ class VisitRecord:
         if usage.values:
             self.requests[-1] = self.requests[-1].replace(usage=usage.values, usage_from=usage.sources)
 
-    def note_page(self, page: Page, document: Document, purpose: Purpose | None) -> None:
+    def note_page(self, page: Page, document: Document, purpose: Purpose | None, simhash: int | None = None) -> None:
         """Record a page to be stored for a purpose; the last request brought it."""
         self.pages.append(page)
         self._page_rows.append(len(self.requests) - 1)
@@ -189,6 +189,7 @@ class VisitRecord:
             title=document.title,
             content_hash=page.content_hash,
             languages=document.languages,
+            simhash=simhash,
             purpose="" if purpose is None else purpose.value,
         )
 

@@ -67,6 +67,7 @@ def page_json(row: RequestRow) -> dict[str, Any]:
         "language": row.languages[0].code if row.languages else None,
         "language_score": row.languages[0].percent / 100 if row.languages else None,
         "languages": [{"code": code, "share": percent / 100} for code, percent in row.languages],
+        "simhash": hash_text(row.simhash),
         "usage": " ".join(row.usage) or None,
         "usage_from": list(row.usage_from),
         "visit": row.visit,

@@ -123,6 +123,8 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The names of what was cut, dropped or doubtful about the response."""
     languages: tuple[Language, ...] = ()
     """Of the page's text, the most frequent one first."""
+    simhash: int | None = None
+    """The SimHash of the page's text. Those of near duplicates differ in few bits."""
     usage: tuple[str, ...] = ()
     """What the site states about the use of the page, such as `train-ai=n` (model.usage.Usage)."""
     usage_from: tuple[str, ...] = ()

@@ -42,6 +42,7 @@ ROW = RequestRow(
     usage=("search=y", "train-ai=n"),
     usage_from=("content-usage", "tdm-meta"),
     purpose="training",
+    simhash=-16,
 )
 
 

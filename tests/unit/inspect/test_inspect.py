@@ -199,11 +199,21 @@ ROW = RequestRow(
     title="A title",
     text=Location(file="x.warc.gz", offset=5, length=6),
     languages=(Language("deu", 92), Language("eng", 5)),
+    simhash=-16,
     usage=("search=y", "train-ai=n"),
     usage_from=("content-usage",),
 )
 REDIRECT = ROW.replace(
-    status=301, target="/y", title="", languages=(), usage=(), usage_from=(), text=None, content_hash=None, size=0
+    status=301,
+    target="/y",
+    title="",
+    languages=(),
+    simhash=None,
+    usage=(),
+    usage_from=(),
+    text=None,
+    content_hash=None,
+    size=0,
 )
 FAILURE = REDIRECT.replace(status=0, target="", error="timeout-connect", media_type="")
 
@@ -226,6 +236,7 @@ def test_a_page_as_an_object() -> None:
         "marks": [],
         "language": "deu",
         "language_score": 0.92,
+        "simhash": "fffffffffffffff0",
         "usage": "search=y train-ai=n",
         "usage_from": ["content-usage"],
         "languages": [{"code": "deu", "share": 0.92}, {"code": "eng", "share": 0.05}],

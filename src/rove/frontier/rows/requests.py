@@ -68,6 +68,7 @@ _FIELDS = (
     _Column("usage", "text", write=" ".join, read=lambda value: tuple(value.split())),
     _Column("usage_from", "text", write=" ".join, read=lambda value: tuple(value.split())),
     _Column("purpose", "text"),
+    _Column("simhash", "bigint"),
 )
 _LOCATIONS = ("text", "raw")
 _LOCATION_PARTS = (
