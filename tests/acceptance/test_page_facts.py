@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -48,6 +49,9 @@ ANSWERS = {
     "c.test/": page("deu", "/no"),
     "c.test/no": page("spa"),
 }
+BIG = [f"big{number}.test" for number in range(3)]
+for number, host in enumerate(BIG):
+    ANSWERS[f"{host}/"] = Reply(f"<p>{Random(number).randbytes(700_000).hex()}")
 REFUSED = {
     *("http://a.test/header", "http://a.test/meta", "http://a.test/robots-meta"),
     *("http://b.test/", "http://b.test/next", "http://c.test/no"),
@@ -59,10 +63,10 @@ KEPT = {f"http://{key}" for key in ANSWERS if not key.endswith("/robots.txt")} -
 def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, list[str]]]:
     """A crawl for training that prefers German, and one without a purpose; and the order of the first one's pages."""
     folder = tmp_path_factory.mktemp("facts")
-    seeds = write_lines(folder / "seeds.txt", *(f"http://{host}.test/" for host in "abc"))
+    seeds = write_lines(folder / "seeds.txt", *(f"http://{host}/" for host in ("a.test", "b.test", "c.test", *BIG)))
     training, plain = folder / "training", folder / "plain"
     with site(ANSWERS) as served:
-        chosen = ["--purpose", "training", "--languages", "de", "--store", "both"]
+        chosen = ["--purpose", "training", "--languages", "de", "--store", "both", "--warc-size", "1MiB"]
         done = rove("crawl", seeds, *crawl_options(training), *served.reach, *chosen)
         assert done.returncode == 0, done.stderr
         order = [request.url for request in served.requests if request.host == "a.test"]
@@ -132,16 +136,26 @@ def test_the_audit_finds_a_page_that_was_kept_against_its_preference(crawls: tup
     assert "kept for training, although http://b.test/robots.txt states search=y train-ai=n" in found.stdout
 
 
-def test_warc_records_name_the_languages(crawls: tuple[Path, Path, list[str]]) -> None:
-    found: dict[str, set[str | None]] = {}
-    for path in crawls[0].glob("warc/*.warc.gz"):
-        for record, _ in warcio_records(path):
-            if record.rec_type != "warcinfo":
-                url = record.rec_headers.get_header("WARC-Target-URI")
-                language = record.rec_headers.get_header("WARC-Identified-Content-Language")
-                found.setdefault(url, set()).add(language)
-    assert found.keys() == KEPT
-    assert found["http://a.test/de"] == {"deu"} and found["http://a.test/en/2"] == {"fra"}
+def test_warc_records_name_type_and_languages_and_the_response_of_a_text(
+    crawls: tuple[Path, Path, list[str]],
+) -> None:
+    texts, raws = (
+        {
+            record.rec_headers.get_header("WARC-Target-URI"): dict(record.rec_headers.headers)
+            for path in crawls[0].glob(f"warc/*-{kind}-*.warc.gz")
+            for record, _ in warcio_records(path)[1:]
+        }
+        for kind in ("text", "raw")
+    )
+    assert texts.keys() == raws.keys() == KEPT
+    assert len(list(crawls[0].glob("warc/*-raw-*.warc.gz"))) == 2, "one file got larger than --warc-size"
+    for url, text in texts.items():
+        assert text["WARC-Identified-Payload-Type"] == "text/plain"
+        assert raws[url]["WARC-Identified-Payload-Type"] == "text/html"
+        assert text.get("WARC-Refers-To", text.get("WARC-Concurrent-To")) == raws[url]["WARC-Record-ID"]
+        assert text.get("WARC-Identified-Content-Language") == raws[url].get("WARC-Identified-Content-Language")
+    assert texts["http://a.test/de"]["WARC-Identified-Content-Language"] == "deu"
+    assert texts["http://a.test/en/2"]["WARC-Identified-Content-Language"] == "fra"
 
 
 def test_the_options_are_remembered_and_lifted(crawls: tuple[Path, Path, list[str]]) -> None:

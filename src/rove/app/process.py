@@ -166,6 +166,7 @@ def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> W
             "http-header-user-agent": user_agent(settings.email, settings.info_url),
             "robots": "obey",
         },
+        max_file_bytes=settings.warc_size,
         spare=spare,
     )
 

@@ -38,7 +38,7 @@ from rove.cli.types import (
     or_default,
     or_none,
 )
-from rove.config import AUTO, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Limits, Settings
+from rove.config import AUTO, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, DEFAULT_WARC_SIZE, Limits, Settings
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.notation.quantities import duration_text
@@ -210,6 +210,11 @@ network = partial(option, group=NETWORK)
     **or_default(click.Choice(["text", "raw", "both"]), "text|raw|both"),
     default_text="text",
     help="Keep the text of a page, its raw HTTP response, or both.",
+)
+@keep(
+    "--warc-size",
+    **size(DEFAULT_WARC_SIZE),
+    help="Begin a new WARC file when one has this size.",
 )
 @keep(
     "--max-page-size",
