@@ -19,13 +19,16 @@ from rove.cli.options import (
     whole_number,
 )
 from rove.cli.output import print_line, print_note, reading, standard_output, write_json
+from rove.cli.types import Parsed
 from rove.errors import RoveError
 from rove.inspect.export import Export
 from rove.inspect.lookup import domain_given, site_named
 from rove.inspect.page_query import PageQuery
 from rove.inspect.request_rows import export_json
 from rove.inspect.whole_file import whole_file
+from rove.model.usage import Purpose
 from rove.notation.humanize import counted
+from rove.policy.usage import parse_use
 
 
 @click.command(cls=Command, short_help="Write every stored page as JSON Lines.")
@@ -33,6 +36,13 @@ from rove.notation.humanize import counted
 @domain_option
 @since_option
 @until_option
+@option(
+    "--for",
+    "purpose",
+    type=Parsed("purpose", parse_use),
+    metavar="PURPOSE",
+    help="Leave out pages whose site does not want them used for it: training or search.",
+)
 @option("--limit", **whole_number(1), default_text="no limit", help="Maximum number of pages, the newest ones.")
 @option("--all", "everything", is_flag=True, help="Also redirects, failures and pages that were not stored.")
 @option(
@@ -49,6 +59,7 @@ async def export(
     domain: str | None,
     since: float | None,
     until: float | None,
+    purpose: Purpose | None,
     limit: int | None,
     everything: bool,
     output: Path | None,
@@ -66,16 +77,18 @@ async def export(
             since=-math.inf if since is None else since,
             until=math.inf if until is None else until,
         )
-        chosen = Export(archive, query, everything=everything, limit=limit)
+        chosen = Export(archive, query, everything=everything, limit=limit, purpose=purpose)
         with nullcontext(standard_output()) if output is None else whole_file(output, overwrite=force) as file:
             written, unreadable = await _write(chosen, file)
         if output is not None:
             print_line(f"{output}: {counted(written, 'page')}")
-        if not (written or unreadable or chosen.elsewhere or chosen.excluded):
+        if not (written or unreadable or chosen.elsewhere or chosen.excluded or chosen.unwanted):
             what = "page" if everything else "stored page"
             print_note(f"rove: {await query.nothing_found(archive.reader, form, what)}")
     if chosen.excluded:
         print_note(f"rove: {counted(chosen.excluded, 'page')} left out, because of 'rove exclude'")
+    if chosen.unwanted:
+        print_note(f"rove: {counted(chosen.unwanted, 'page')} left out, because of the site's usage preference")
     for node, count in chosen.elsewhere.items():
         verb = "is" if count == 1 else "are"
         print_note(f"rove: {counted(count, 'page')} {verb} not here but at {node}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from rove.inspect.open_crawl import Archive, StoredText
 from rove.inspect.page_query import PageQuery
 from rove.inspect.request_rows import export_json, is_stored
+from rove.model.usage import Purpose, forbids
 from rove.policy.exclusions import Exclusions
 
 LOOKAHEAD = 10_000
@@ -24,10 +25,14 @@ class Export:
     everything: bool = False
     """With the requests that brought no page: redirects, failures, pages that were not stored or are purged."""
     limit: int | None = None
+    purpose: Purpose | None = None
+    """Leave out pages whose site states that it does not want them used for this."""
     elsewhere: Counter[str] = field(default_factory=Counter)
     """Pages that other machines store, by machine."""
     excluded: int = 0
     """Pages of excluded domains."""
+    unwanted: int = 0
+    """Pages left out for their usage preference."""
 
     async def pages(self) -> AsyncIterator[StoredText]:
         """Iterate over the pages, newest first, after examples of every column."""
@@ -52,6 +57,9 @@ class Export:
                 continue
             if excluded.covers_url(row.url):
                 self.excluded += 1
+                continue
+            if forbids(row.usage, self.purpose):
+                self.unwanted += 1
                 continue
             stored = await self.archive.text_of(row)
             if stored.node and is_stored(row):

@@ -32,6 +32,10 @@ class WarcReader:
         """Return the HTTP response of a page, with its content coding; raise StoreError like `read_text`."""
         return self._read(location, "response", expect_url).block
 
+    def response_id(self, location: Location, expect_url: str) -> str | None:
+        """Return the record id of the HTTP response of a page; raise StoreError like `read_text`."""
+        return self._read(location, "response", expect_url).headers.get("warc-record-id")
+
     def _read(self, location: Location, kind: str, expect_url: str | None) -> Record:
         position = self._position(location)
         try:
