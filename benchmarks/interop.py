@@ -24,7 +24,7 @@ from tests.acceptance.hostile_text import ANSWERS, HOST
 from tests.acceptance.site import site
 
 from rove.cli.output import write_json
-from rove.inspect.export import examples_first
+from rove.export.chosen import examples_first
 from rove.inspect.open_crawl import StoredText
 from rove.inspect.request_rows import export_json
 from rove.model.ledger import Content, Location, RequestKind, RequestRow

@@ -21,6 +21,11 @@ from tests.acceptance.results import frontier_rows, secret_of, shows_secret
 from tests.acceptance.site import Reply, site
 
 KEYS = {
+    "id": str,
+    "date": str,
+    "domain": str,
+    "depth": int | None,
+    "copies": int,
     "url": str,
     "fetched": str,
     "seconds": float,

@@ -83,6 +83,12 @@ class SqliteTables:
         rows = await self._database.run(lambda: self._database.batch("known_contents", wanted))
         return {row[0]: content_record(row) for row in rows}
 
+    async def copy_counts(self, hashes: list[int]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("copy_counts", hashes))
+
+    async def depths(self, keys: list[tuple[int, int]]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("depths", keys))
+
     async def now(self) -> int:
         if self._clock is not None:
             return self._clock()
