@@ -160,7 +160,9 @@ def _look(session: Session) -> None:
     session.run("status", "rove status")
     session.run("pages", "rove pages --status 200 --limit 5")
     session.run("show", f"rove show {url}", max_lines=24)
-    session.run("export", f"rove export --domain {_domain(url)}")
+    session.run("export", f"rove export --domain {_domain(url)}", "rove export --format parquet --output pages")
+    session.run("index", f"rove index --domain {_domain(url)}", "rove index --format parquet --output table")
+    session.run("hosts", "rove hosts --output hosts")
     session.run("plot", "rove plot --panels pages,errors,in-flight", "rove plot --output crawl.html", max_lines=24)
 
 

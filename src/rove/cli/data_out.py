@@ -66,7 +66,7 @@ from_option = option(
     multiple=True,
     metavar="DIR",
     default_text="the crawl of --data-dir",
-    help="Read this data directory; give it again for each machine or crawl. Every page comes once.",
+    help="Read this data directory; give it several times to merge them. Every page comes once.",
 )
 name_option = option(
     "--name",

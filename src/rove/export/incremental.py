@@ -8,7 +8,8 @@ The state file names the last visit that was exported. An export goes through th
 4. Save the new last visit.
 
 If it is killed before step 2, nothing has happened. Between 2 and 3 the temporary name still exists: the next export
-deletes it and writes these pages again. After 3 the temporary name is gone: the next export completes step 4.
+deletes it and writes these pages again. After 3 the temporary name is gone: the next export completes step 4. If step 3
+fails, step 2 is undone.
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ class State:
     def complete(self, span: Span, part: Path) -> None:
         """Note that the output of these visits is complete, and that it is about to get its name."""
         self._save(msgspec.structs.replace(self._saved, pending=_Pending(part=str(part), last=span.last)))
+
+    def withdraw(self) -> None:
+        """Note that the output could not get its name, and that nothing is left of it."""
+        self._save(self._saved)
 
     def advance(self, span: Span) -> None:
         """Note that the visits are exported, and that the output has its name."""

@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import AsyncIterable, Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -85,7 +86,7 @@ class WaczWriter:
             return 0
         count = offset = 0
         with path.open("rb") as source, self._entry(f"archive/{path.name}") as copy:
-            for record, capture in (first, *chosen):
+            for record, capture in chain((first,), chosen):
                 _copy(source, copy, record, path)
                 if capture is not None:
                     moved = record._replace(offset=offset)

@@ -36,6 +36,15 @@ def test_a_kill_after_the_output_has_its_name(tmp_path: Path) -> None:
     assert last_of(path) == 9
 
 
+def test_an_output_that_cannot_get_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    state = State(path, "crawl", "all")
+    state.complete(Span(0, 9), tmp_path / ".out.1.new")
+    state.withdraw()
+    State(path, "crawl", "all")
+    assert last_of(path) == 0
+
+
 def test_a_state_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
     State(path, "crawl", "--domain a.test").advance(Span(0, 5))
