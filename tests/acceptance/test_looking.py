@@ -21,11 +21,6 @@ from tests.acceptance.results import frontier_rows, secret_of, shows_secret
 from tests.acceptance.site import Reply, site
 
 KEYS = {
-    "id": str,
-    "date": str,
-    "domain": str,
-    "depth": int | None,
-    "copies": int,
     "url": str,
     "fetched": str,
     "seconds": float,
@@ -44,6 +39,11 @@ KEYS = {
     "revisit_record": dict | None,
     "raw_record": dict | None,
     "copy_of": str | None,
+    "id": str,
+    "date": str,
+    "domain": str,
+    "depth": int | None,
+    "copies": int,
     "text": str | None,
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rove.inspect.open_crawl import Archive, StoredText
 from rove.inspect.page_query import PageQuery
-from rove.inspect.request_rows import export_json, is_stored
+from rove.inspect.request_rows import is_stored, page_with_records
 from rove.model.ledger import RequestRow
 from rove.model.request_counts import is_listed_with_pages
 from rove.policy.exclusions import Exclusions
@@ -93,7 +93,7 @@ async def examples_first(pages: AsyncIterable[StoredText], *, lookahead: int = L
     others: list[StoredText] = []
     seen: set[str] = set()
     async for page in pages:
-        filled = {name for name, value in export_json(page, None).items() if value not in (None, [])}
+        filled = {name for name, value in page_with_records(page).items() if value not in (None, [])}
         (others if filled <= seen else examples).append(page)
         seen |= filled
         if len(others) == lookahead:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rove.errors import RoveError
 from rove.export.parquet import Column, Type
 from rove.inspect.open_crawl import Archive, StoredText
-from rove.inspect.request_rows import export_json
+from rove.inspect.request_rows import page_with_records
 from rove.urls.domain import domain_of
 from rove.urls.origin import host_and_port, origin_of
 
@@ -97,12 +97,13 @@ def document_row(document: Document, dump: str) -> tuple[Any, ...]:
 def document_json(document: Document) -> dict[str, Any]:
     """Return the line of a document: the same keys for every document, so that the lines are a table."""
     return {
+        **page_with_records(document.stored),
         "id": document.id,
         "date": document.date,
         "domain": document.domain,
         "depth": document.depth,
         "copies": document.copies,
-        **export_json(document.stored, document.text),
+        "text": document.text,
     }
 
 

@@ -12,7 +12,9 @@ from rove.export.output import sync_file
 
 SHARD_BYTES = 256 << 20
 GROUP_BYTES = 32 << 20
-"""Bytes of values in a row group, before compression."""
+"""Memory of the rows in a row group."""
+_VALUE_OVERHEAD = 56
+"""Bytes of memory that a value takes besides its content."""
 GROUP_ROWS = 50_000
 _COMPRESSION = "zstd"
 
@@ -78,7 +80,7 @@ class ShardWriter:
     def add(self, row: tuple[Any, ...]) -> None:
         """Take a row, with the values in the order of the columns."""
         self._rows.append(row)
-        self._size += sum(len(value) if isinstance(value, (str, bytes)) else 8 for value in row)
+        self._size += sum(len(value) for value in row if isinstance(value, (str, bytes))) + _VALUE_OVERHEAD * len(row)
         if self._size >= self._group_bytes or len(self._rows) == GROUP_ROWS:
             self._write_group()
 
