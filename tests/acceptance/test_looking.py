@@ -45,6 +45,11 @@ KEYS = {
     "revisit_record": dict | None,
     "raw_record": dict | None,
     "copy_of": str | None,
+    "id": str,
+    "date": str,
+    "domain": str,
+    "depth": int | None,
+    "copies": int,
     "text": str | None,
 }
 

@@ -78,13 +78,12 @@ def page_json(row: RequestRow) -> dict[str, Any]:
     }
 
 
-def export_json(stored: StoredText, text: str | None) -> dict[str, Any]:
-    """Return the object that `export` prints for a page: the same keys for every page, so that it is a table."""
+def page_with_records(stored: StoredText) -> dict[str, Any]:
+    """Return what `export` tells of a page without reading its text: the same keys for every page."""
     return {
         **page_json(stored.row),
         "text_record": _location_json(stored.where),
         "copy_of": stored.copy_of or None,
-        "text": text,
     }
 
 
