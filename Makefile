@@ -88,7 +88,7 @@ $(VENV)-interop/.installed: pyproject.toml $(VENV)/.runtime
 	@$(VENV)-interop/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[interop]'
 	@touch $@
 
-interop: $(VENV)-interop/.installed ## load an export with Hugging Face datasets, DuckDB, polars and pandas
+interop: $(VENV)-interop/.installed ## read every output with the programs that it is made for, such as datasets, DuckDB and pywb
 	$(VENV)-interop/bin/python -m benchmarks.interop
 
 clean: ## remove the virtual environment and caches

@@ -5,6 +5,7 @@
 A crawl of a site from the tests gives a copy, redirects, failures and hostile text. A second export is made of 5,000
 plain pages, with the first copy, redirect, failure and mark behind them: far behind the lines from which tools guess
 the types of columns. Each tool must find all columns, the same number of rows, and the same values.
+interop_data_out.py checks the other outputs.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from tests.acceptance.command import crawl_options, rove_alone, write_lines
 from tests.acceptance.hostile_text import ANSWERS, HOST
 from tests.acceptance.site import site
 
+from benchmarks.interop_data_out import check_all
 from rove.cli.output import write_json
-from rove.inspect.export import examples_first
+from rove.export.chosen import examples_first
+from rove.export.documents import Document, document_json
 from rove.inspect.open_crawl import StoredText
-from rove.inspect.request_rows import export_json
 from rove.model.ledger import Content, Location, RequestKind, RequestRow
 
 PLAIN_PAGES = 5_000
@@ -42,7 +44,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"HF_HOME": f"{folder}/hf", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
         exports = {"a crawl": _crawled(Path(folder)), "late values": _with_late_values(Path(folder))}
-        failures = 0
+        print("outputs of a small crawl:")
+        failures = check_all(Path(folder, "outputs"))
         for name, file in exports.items():
             expected = _expected(file)
             print(f"{name}: {expected}")
@@ -73,7 +76,8 @@ def _with_late_values(folder: Path) -> Path:
     async def write() -> None:
         with file.open("wb") as output:
             async for page in examples_first(_pages()):
-                write_json(export_json(page, None if page.row.text is None else "A text. " * 400), output)
+                text = None if page.row.text is None else "A text. " * 400
+                write_json(document_json(Document(stored=page, text=text, copies=0, depth=1)), output)
 
     asyncio.run(write())
     return file

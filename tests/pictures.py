@@ -17,7 +17,7 @@ from tests.acceptance.small_web import served
 
 HOSTS = 300
 DELAY = 3.0
-PAGES = 3_000
+PAGES = 4_000
 """The picture is taken when the crawl has this many pages."""
 WIDTH, HEIGHT = 1_000, 700
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from rove.errors import UsageError
+from rove.model.usage import Purpose
 from rove.notation.humanize import size_text
 from rove.policy.budget import DEFAULT_HORIZON
 from rove.policy.constants import (
@@ -34,12 +35,16 @@ DEFAULT_TIMEOUT = 60.0
 DEFAULT_MAX_PAGE_SIZE = 5 << 20
 DEFAULT_MAX_MEMORY = 1 << 30
 DEFAULT_MIN_FREE_DISK = 1 << 30
+DEFAULT_WARC_SIZE = 1 << 30
 
 LONGEST_DELAY = 365 * DAY
 SHORTEST_TIMEOUT = 1.0
 SMALLEST_MAX_PAGE_SIZE = 1 << 10
 LARGEST_MAX_PAGE_SIZE = 64 << 20
 """Decoding a page blocks the event loop, so one page must not be much larger."""
+SMALLEST_WARC_SIZE = 1 << 20
+LARGEST_WARC_SIZE = 2_000_000_000
+"""Indexes of WARC files hold offsets in 32 bits."""
 LEAST_MEMORY = 256 << 20
 """With less memory, one page of the default size could exceed the ceiling."""
 PAGES_IN_MEMORY = 24
@@ -109,6 +114,10 @@ class Settings:
     """Links to follow from a seed."""
     seeds_only: bool = False
     """Stay on the domains of the seeds."""
+    purpose: Purpose | None = None
+    """What the pages are for, as webmasters are told. For training, pages whose site forbids it are not kept."""
+    languages: tuple[str, ...] = ()
+    """Codes of ISO 639-3: links that were found on pages in these languages come first."""
     connect_to: tuple[str, ...] = ()
     """Rules PATTERN=ADDRESS[:PORT] that replace DNS for some hosts."""
     dns_servers: tuple[str, ...] = ()
@@ -119,6 +128,8 @@ class Settings:
     """Connect to private addresses. By default a page on the web cannot lead the crawl into the local network."""
     store: str = "text"
     """'text', 'raw' or 'both'. By default only the text, which is much smaller than the response."""
+    warc_size: int = DEFAULT_WARC_SIZE
+    """Bytes after which a WARC file is finished."""
     redirect_hops: int = DEFAULT_REDIRECT_HOPS
     """Redirects inside a domain that a visit follows at once."""
     per_ip: int = DEFAULT_PER_IP
@@ -249,6 +260,14 @@ def _size_problems(settings: Settings) -> Iterator[tuple[str, str]]:
                     f"{size_text(SMALLEST_MAX_PAGE_SIZE)} and {size_text(LARGEST_MAX_PAGE_SIZE)}"
                 ),
             )
+    if not SMALLEST_WARC_SIZE <= settings.warc_size <= LARGEST_WARC_SIZE:
+        yield (
+            "warc_size",
+            (
+                f"a --warc-size of {size_text(settings.warc_size)} is not between {size_text(SMALLEST_WARC_SIZE)} "
+                f"and {size_text(LARGEST_WARC_SIZE)}"
+            ),
+        )
     least = LEAST_MEMORY + PAGES_IN_MEMORY * max(0, page_size - DEFAULT_MAX_PAGE_SIZE)
     if memory < least:
         yield (

@@ -79,6 +79,7 @@ def test_it_loads_and_updates_without_a_reload_while_a_crawl_runs(browser: Brows
             with tab(browser, shown.page_with_token) as opened:
                 page = opened.page
                 expect(page.locator("#state")).to_contain_text("running")
+                expect(page.locator(".limits")).to_contain_text("What limits it: ")
                 page.evaluate("window.isTheSamePage = true")
                 pages = page.locator(".tile", has_text=re.compile(r"^Pages\d")).locator(".value")
                 newest = page.locator("table.requests tbody tr").first

@@ -189,6 +189,10 @@ def check_look_from_anywhere(crawl: OnPostgres, here: Path, there: Path, nowhere
     for place, urls in pages.items():
         assert re.search(rf"{len(urls):,} pages .*{place}$", good[4].err, re.MULTILINE), good[4].err
     assert raw.code == 2 and "raw" in raw.err
+    merged = rove("export", "--from", here, "--from", there)
+    assert (merged.returncode, merged.stderr) == (0, ""), merged.stderr
+    merged_urls = [json.loads(line)["url"] for line in merged.stdout.splitlines()]
+    assert sorted(merged_urls) == sorted(set().union(*pages.values()))
     printed = "".join(answer.out + answer.err for answer in answers)
     assert PASSWORD not in printed and not shows_secret(printed.encode(), secret_in(crawl))
     assert not nowhere.exists()

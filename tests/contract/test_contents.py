@@ -112,6 +112,8 @@ async def test_the_pages_that_have_it_are_found_in_slices(harness: Harness) -> N
     assert [row.visit for row in rows] == sorted(lease.token for lease in others)
     assert all(row.is_copy and row.text == place(7) for row in rows)
     assert [row async for row in harness.reader().copies(5)] == []
+    assert await harness.reader().copy_counts([HASH, 5]) == {HASH: 5, 5: 0}
+    assert await harness.reader().copy_counts([]) == {}
 
 
 async def test_a_copy_whose_record_was_purged_is_no_longer_a_copy(harness: Harness) -> None:

@@ -10,6 +10,7 @@ from rove.frontier.priority import LEASES_PER_FOREIGN_TURN
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Deferred, Lease
 from rove.policy import budget
+from rove.policy.languages import OTHER_LANGUAGE
 from tests.contract.harness import DELAY, Harness, url, visited
 
 DONE = UrlState.DONE
@@ -43,6 +44,16 @@ async def visit_all(harness: Harness, frontier: Frontier) -> list[str]:
         await frontier.settle([visited(leases[0], DONE)])
         harness.advance(DELAY)
     return paths
+
+
+async def test_links_of_pages_in_other_languages_come_after_all_depths_of_their_kind(harness: Harness) -> None:
+    frontier = await harness.open()
+    await frontier.add(foreign(range(1), penalty=OTHER_LANGUAGE))
+    await frontier.add(foreign(range(1, 2), depth=9))
+    await frontier.add([link._replace(penalty=OTHER_LANGUAGE) for link in own(range(2))])
+    await frontier.add(own(range(2, 3), depth=900))
+    visits = await visit_all(harness, frontier)
+    assert visits == ["/own/2", "/own/0", "/own/1", "/junk/1", "/junk/0"]
 
 
 async def pending(harness: Harness) -> int:

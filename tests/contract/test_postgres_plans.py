@@ -151,6 +151,8 @@ USED = {
     "insert_contents": [],
     "known_contents": ["content_pkey: hash", "request_pkey: visit"],
     "copies": ["request_copies: content_hash, visit, seq"],
+    "copy_counts": ["request_copies: content_hash"],
+    "depths": ["url_pkey: domain, fingerprint"],
     "relocate_contents": ["content_pkey: hash"],
     "forget_contents": ["content_pkey: hash"],
 }

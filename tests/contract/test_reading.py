@@ -110,6 +110,16 @@ async def test_the_oldest_lease(harness: Harness) -> None:
     assert await reader.oldest_lease() is None
 
 
+async def test_the_depths_of_urls(harness: Harness) -> None:
+    frontier = await harness.open()
+    known = [url("http://a.test/"), url("http://a.test/1", 1), url("http://b.test/2", 2)]
+    await frontier.add(known)
+    keys = [(each.domain, each.fingerprint) for each in known]
+    reader = harness.reader()
+    assert await reader.depths([*keys, (5, 5)]) == dict(zip(keys, (0, 1, 2), strict=True))
+    assert await reader.depths([]) == {}
+
+
 async def test_the_domains_that_are_known(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url("http://a.test/"), url("http://b.test/")])

@@ -12,6 +12,7 @@ from rove.frontier.priority import FOREIGN, HELD, RETRIED, SUSPECT
 from rove.frontier.queries import load_migrations
 from rove.frontier.records import LostVisit, Suspect
 from rove.frontier.url_queue import QueueClass
+from rove.model.languages import Language
 from rove.model.ledger import DelaySource, Location, RequestKind, Settlement
 from rove.model.reasons import BlockReason
 from rove.model.samples import Sample
@@ -49,6 +50,7 @@ async def crawled(harness: Harness) -> None:
         row = page_row(lease, lease.urls[0].url).replace(
             status=200, size=1_000, media_type="text/html", title="A", text=stored, is_copy=number > 8, delay=DELAY
         )
+        row = row.replace(languages=(Language("deu", 92), Language("eng", 5)), usage=("train-ai=n",))
         await frontier.settle([visited(lease, DONE, requests=[row.replace(marks=("body-cut",)) if number else row])])
         harness.advance(DELAY)
     leases = {lease.name: lease for lease in await frontier.claim(3)}
@@ -86,6 +88,8 @@ async def test_what_the_views_show(harness: Harness) -> None:
     assert set(states) == {"a.test", "b.test", "c.test"} and set(states.values()) <= set(DomainState)
     assert await harness.statement("SELECT pages, visits FROM v_domains WHERE domain = 'a.test'") == [(11, 12)]
     assert await harness.statement("SELECT count(*), count(DISTINCT url) FROM v_pages WHERE bytes = 1000") == [(11, 11)]
+    facts = await harness.statement("SELECT DISTINCT language, languages, usage, usage_from, purpose FROM v_pages")
+    assert facts == [("deu", "deu:92 eng:5", "train-ai=n", None, None)]
     ((seconds, error, fate),) = await harness.statement(
         "SELECT seconds, error, fate FROM v_requests WHERE kind = 'robots'"
     )

@@ -104,6 +104,8 @@ def _is_scan(step: str) -> bool:
         ("ledger", "request_of_domain"),
         ("lift_exclusions", "exclusion_in_force"),
         ("copies", "request_copies"),
+        ("copy_counts", "request_copies (content_hash=?)"),
+        ("depths", "url_key (domain=? AND fingerprint=?)"),
         ("url_record", "url_key"),
         ("blocked_after", "url_key"),
         ("seeds_after", "url_seed"),

@@ -25,6 +25,8 @@ GOOD = Settings(email="me@crawler.test")
         ({"max_memory": (256 << 20) - 1}, "at least 256.0 MiB"),
         ({"min_free_disk": -1}, "--min-free-disk"),
         ({"max_page_size": 1023}, "--max-page-size of 1023 B"),
+        ({"warc_size": (1 << 20) - 1}, "--warc-size of"),
+        ({"warc_size": 2_000_000_001}, "--warc-size of 1.9 GiB is not between 1.0 MiB and 1.9 GiB"),
         ({"max_page_size": (64 << 20) + 1}, "--max-page-size"),
         ({"max_page_size": 60 << 20}, "too little for pages of up to 60.0 MiB"),
         ({"email": ""}, "not an e-mail address"),

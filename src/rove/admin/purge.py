@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from rove.datadir import DataDir
+from rove.errors import StoreError
 from rove.frontier.backends import opened_backend, saved_form
 from rove.frontier.contract import Backend, FrontierReader
 from rove.frontier.records import MovedContent
@@ -22,6 +23,7 @@ from rove.notation.humanize import counted
 from rove.policy.exclusions import Exclusions, domain_around
 from rove.store.purge import Purge, Rewritten
 from rove.store.purge_plan import Heir
+from rove.store.reader import WarcReader
 from rove.store.scan import ScannedRecord, scan
 from rove.urls.canonical import UrlForm
 
@@ -96,7 +98,7 @@ async def _purge(
 
     def heirs(texts: Sequence[tuple[int, Location]]) -> Mapping[int, Heir]:
         """Called in the thread that reads the files."""
-        search = _heirs(backend, texts, is_purged)
+        search = _heirs(backend, texts, is_purged, WarcReader(directory))
         return asyncio.run_coroutine_threadsafe(search, loop).result()
 
     work = Purge(directory, is_purged, heirs)
@@ -112,7 +114,7 @@ async def _purge(
 
 
 async def _heirs(
-    backend: Backend, texts: Sequence[tuple[int, Location]], is_purged: Callable[[str], bool]
+    backend: Backend, texts: Sequence[tuple[int, Location]], is_purged: Callable[[str], bool], pages: WarcReader
 ) -> dict[int, Heir]:
     """Find, for each text of a deleted page, a remaining page with the same text; by the offset of the text.
 
@@ -126,7 +128,7 @@ async def _heirs(
         content = known.get(hash)
         if content is None or content.node or content.where != where:
             continue  # no page refers to this record
-        heir = await _heir(backend.reader, hash, is_purged)
+        heir = await _heir(backend.reader, hash, is_purged, pages)
         if heir is None:
             forgotten.append((hash, where))
         else:
@@ -135,11 +137,27 @@ async def _heirs(
     return heirs
 
 
-async def _heir(reader: FrontierReader, hash: int, is_purged: Callable[[str], bool]) -> Heir | None:
+async def _heir(reader: FrontierReader, hash: int, is_purged: Callable[[str], bool], pages: WarcReader) -> Heir | None:
     async for row in reader.copies(hash):
         if not is_purged(row.url):
-            return Heir(url=row.url, fetched_at=row.started, domain=row.domain, visit=row.visit)
+            return Heir(
+                url=row.url,
+                fetched_at=row.started,
+                domain=row.domain,
+                visit=row.visit,
+                response_id=_response_id(row, pages),
+            )
     return None
+
+
+def _response_id(row: RequestRow, pages: WarcReader) -> str | None:
+    """Return the record id of a page's response, None if it is not stored here or cannot be read."""
+    if row.raw is None or row.node:
+        return None
+    try:
+        return pages.response_id(row.raw, row.url)
+    except StoreError:
+        return None  # a damaged response must not keep a text from being inherited
 
 
 async def _update_locations(backend: Backend, form: UrlForm, directory: Path, rewritten: Rewritten) -> None:

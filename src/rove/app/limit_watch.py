@@ -18,6 +18,7 @@ from rove.frontier.contract import Backend, Frontier
 from rove.inspect.nodes import machines_alive
 from rove.inspect.seed_loading import seeds_loading
 from rove.model.counts import Counts
+from rove.model.reasons import PauseCause
 from rove.model.samples import Sample, combined
 from rove.policy.limiting import Limiting, limiting
 from rove.policy.measured import errors_of, load_of, requests_of
@@ -90,10 +91,10 @@ class LimitWatch:
     def _situation(self, counts: Counts | None, next_due: float | None) -> Situation:
         progress, around = self._progress, self._surroundings
         minute = combined(self._samples) if self._samples else None
-        troubles = {cause: sentence for cause, sentence in progress.troubles.items() if cause != "operator"}
+        troubles = {cause: sentence for cause, sentence in progress.troubles.items() if cause != PauseCause.OPERATOR}
         return Situation(
             is_stopping=progress.is_stopping,
-            paused_by=progress.troubles.get("operator", "").removeprefix("paused "),
+            paused_by=progress.troubles.get(PauseCause.OPERATOR, "").removeprefix("paused "),
             troubles=troubles,
             domains=None if counts is None else counts.domains,
             pending=0 if counts is None else counts.urls_pending,

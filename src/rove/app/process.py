@@ -170,6 +170,7 @@ def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> W
             "http-header-user-agent": user_agent(settings.email, settings.info_url),
             "robots": "obey",
         },
+        max_file_bytes=settings.warc_size,
         spare=spare,
     )
 
@@ -177,4 +178,6 @@ def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> W
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """Return the gate with the exclusions that are in force."""
     exclusions = Exclusions(await catalog.exclusions())
-    return Gate(exclusions, max_depth=settings.max_depth, file_types=settings.skipped_file_types)
+    return Gate(
+        exclusions, max_depth=settings.max_depth, file_types=settings.skipped_file_types, languages=settings.languages
+    )

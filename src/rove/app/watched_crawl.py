@@ -17,6 +17,7 @@ from rove.errors import RoveError
 from rove.inspect.open_crawl import Archive
 from rove.inspect.pauses import pause_text
 from rove.inspect.status import Status, read_status
+from rove.model.reasons import PauseCause
 from rove.model.request_counts import counters_of
 
 PATIENCE = 5.0
@@ -67,11 +68,11 @@ class WatchedCrawl:
         except TimeoutError as error:
             if self._last is None:
                 raise RoveError("the database does not answer") from error
-            return _with_trouble(self._last, "database", SILENT)
+            return _with_trouble(self._last, PauseCause.DATABASE, SILENT)
         except RoveError as error:
             if self._last is None:
                 raise
-            return _with_trouble(self._last, "database", str(error))
+            return _with_trouble(self._last, PauseCause.DATABASE, str(error))
         self._last = view
         return view
 
@@ -93,7 +94,7 @@ class WatchedCrawl:
                 at_once=status.at_once,
                 held_by=Counter(status.held_by),
                 request_counters=counters_of(counts.request_counts),
-                troubles={"operator": pauses} if pauses else {},
+                troubles={PauseCause.OPERATOR: pauses} if pauses else {},
             ),
             counts=counts,
             rate=status.rate,

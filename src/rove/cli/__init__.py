@@ -20,7 +20,8 @@ COMMANDS = {
         "unpause": "control",
         "demo": "demo",
     },
-    "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
+    "Results": {"status": "results", "pages": "pages", "show": "results"},
+    "Data out": {"export": "export", "index": "index", "hosts": "hosts"},
     "Inside": {
         "dashboard": "dashboard",
         "watch": "watch",

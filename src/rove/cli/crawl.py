@@ -38,7 +38,7 @@ from rove.cli.types import (
     or_default,
     or_none,
 )
-from rove.config import AUTO, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Limits, Settings
+from rove.config import AUTO, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, DEFAULT_WARC_SIZE, Limits, Settings
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.notation.quantities import duration_text
@@ -51,7 +51,9 @@ from rove.policy.constants import (
     DEFAULT_REDIRECT_HOPS,
 )
 from rove.policy.file_types import parse_extension
+from rove.policy.languages import parse_languages
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
+from rove.policy.usage import parse_purpose
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
@@ -87,6 +89,12 @@ network = partial(option, group=NETWORK)
     "--seeds-only/--no-seeds-only",
     **FLAG,
     help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
+)
+@what(
+    "--languages",
+    **or_none(Parsed("languages", parse_languages, any_word=True), "CODES"),
+    default_text="all alike",
+    help="Visit links on pages in these languages first, such as de,fr; nothing is refused.",
 )
 @what(
     "--max-depth",
@@ -131,6 +139,12 @@ network = partial(option, group=NETWORK)
     "--info-url",
     **or_none(click.STRING, "URL"),
     help="A page about this crawl, named in the User-Agent before the e-mail address.",
+)
+@politely(
+    "--purpose",
+    **or_none(Parsed("purpose", parse_purpose), "search|research|archive|training"),
+    default_text="not stated",
+    help="What the pages are for. training: keep no page whose site forbids that.",
 )
 @politely(
     "--delay",
@@ -196,6 +210,11 @@ network = partial(option, group=NETWORK)
     **or_default(click.Choice(["text", "raw", "both"]), "text|raw|both"),
     default_text="text",
     help="Keep the text of a page, its raw HTTP response, or both.",
+)
+@keep(
+    "--warc-size",
+    **size(DEFAULT_WARC_SIZE),
+    help="Begin a new WARC file when one has this size.",
 )
 @keep(
     "--max-page-size",

@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import wraps
@@ -27,6 +28,7 @@ from rove.notation.json_text import json_text
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_PROGRESS_SECONDS = 0.1
 _UNWRITABLE = FULL_DISK_ERRNOS | {errno.EIO}
 
 
@@ -122,6 +124,32 @@ def crawl_console(*, quiet: bool = False) -> Console:
 def watching_console() -> Console:
     """Return the console of a command that shows a running crawl, on standard output."""
     return _HarmlessConsole(file=sys.stdout, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+@contextmanager
+def progress(what: str, total: int | None, *, is_shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """Show a bar with the time left during this block, if standard error is a terminal.
+
+    The block calls what it gets with the size of each step. Without a total, the bar shows only the steps so far.
+    """
+    console = crawl_console(quiet=not is_shown)
+    if not (is_shown and console.is_terminal):
+        yield lambda step: None
+        return
+    from rich.progress import Progress  # slow to import
+
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(one_line(what), total=total)
+        shown_at, waiting = 0.0, 0
+
+        def advance(step: int) -> None:
+            nonlocal shown_at, waiting
+            waiting += step
+            if (now := time.monotonic()) - shown_at > _PROGRESS_SECONDS:
+                bar.advance(task, waiting)
+                shown_at, waiting = now, 0
+
+        yield advance
 
 
 def print_sentence(console: Console, sentence: str) -> None:

@@ -108,8 +108,14 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
 def _request_facts(row: RequestRow) -> dict[str, object]:
     """Return what `show` says about a request: all that is not empty, and not what is always the same."""
     facts = page_json(row)
-    facts |= {"fetched": utc_text(row.started), "marks": ", ".join(row.marks), "fate": settlement_text(row)}
-    left_out = ("url", "text_record", "revisit_record", "raw_record")
+    facts |= {
+        "fetched": utc_text(row.started),
+        "marks": ", ".join(row.marks),
+        "languages": ", ".join(f"{code} {percent} %" for code, percent in row.languages),
+        "usage_from": ", ".join(row.usage_from),
+        "fate": settlement_text(row),
+    }
+    left_out = ("url", "language", "language_score", "text_record", "revisit_record", "raw_record")
     return {
         name: value
         for name, value in facts.items()

@@ -32,9 +32,11 @@ class Lift(enum.Enum):
 class Parsed(ValueType):
     """A value that a function parses; its UsageError becomes the message of the option."""
 
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any], *, any_word: bool = False) -> None:
+        """`any_word`: words such as 'no' and 'off' may be values."""
         self.name = name
         self._parse = parse
+        self.any_word = any_word
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the parsed value."""
@@ -46,6 +48,9 @@ class Parsed(ValueType):
 
 class Checked(Parsed):
     """A text that a function checks."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        super().__init__(name, parse, any_word=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the text itself."""
@@ -97,7 +102,7 @@ class Liftable(ValueType):
         """Return the value, or LIFT."""
         if value is Lift.LIFT or (isinstance(value, str) and value.strip().lower() == self.word):
             return Lift.LIFT
-        is_text = self.inner is click.STRING or isinstance(self.inner, Checked)
+        is_text = self.inner is click.STRING or (isinstance(self.inner, Parsed) and self.inner.any_word)
         if not is_text and isinstance(value, str) and value.strip().lower() in _LIKE_LIFTING:
             advice = f"to lift what the crawl remembers, write '{self.word}'"
             self.fail(f"{value!r} means nothing here; {advice}", param, ctx)

@@ -18,6 +18,7 @@ from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
 from rove.crawl.target import Target, as_foreign_sitemap, target_of
 from rove.crawl.visit_record import VisitRecord
+from rove.model.languages import Language
 from rove.model.marks import Mark
 from rove.model.outcomes import (
     UNREACHABLE_FAILURES,
@@ -32,14 +33,17 @@ from rove.model.outcomes import (
 from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
 from rove.model.text_hash import text_hash
 from rove.model.urls import NotAccepted, UrlState
+from rove.model.usage import Purpose, Usage
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource, read_html, read_plain
+from rove.parse.simhash import simhash
 from rove.parse.sitemap import Listed, read_sitemap
 from rove.policy.challenges import is_challenge
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
+from rove.policy.usage import combine, header_statements
 from rove.store.contract import Keep, Page
 from rove.urls.canonical import CrawlUrl, parse_base
 from rove.urls.domain import domain_of
@@ -213,20 +217,33 @@ class Visit:
             self._give_up_at_wall(target)
             return
         self._record.mark(*document.marks)
-        self._add_links(document.links, target.url, depth=target.depth + 1)
+        self._add_links(document.links, target.url, depth=target.depth + 1, languages=document.languages)
+        usage = self._usage(target, fetched, document)
+        self._record.note_usage(usage)
         if document.noindex:
             self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
-        content_hash = text_hash(document.utf8)
+        purpose = self._context.settings.purpose
+        if purpose is Purpose.TRAINING and usage.forbids(purpose):
+            self._settle(target, UrlState.BLOCKED, BlockReason.USAGE)
+            return
         page = Page(
             url=target.url.text,
             fetched_at=self._record.requests[-1].started,
             text=document.utf8,
             source=None if self._context.settings.store == Keep.TEXT else fetched,
-            content_hash=content_hash,
+            content_hash=text_hash(document.utf8),
+            languages=tuple(language.code for language in document.languages),
         )
-        self._record.note_page(page, title=document.title, content_hash=content_hash)
+        self._record.note_page(page, document, purpose, simhash(document.utf8))
         self._settle(target, UrlState.DONE)
+
+    def _usage(self, target: Target, fetched: Fetched, document: Document) -> Usage:
+        """Return what the site states about the use of a page: in its robots.txt, its headers and the page."""
+        origin = self._robots_check.origin(target.url)
+        rules = rules_of(b"" if origin is None else origin.body)
+        in_robots = rules.usage_of(target.url.text)
+        return combine([*in_robots, *header_statements(fetched.response.headers), *document.usage])
 
     def _parse(self, target: Target, fetched: Fetched) -> Document:
         """Parse a page. No page takes long, because its length is limited."""
@@ -366,18 +383,29 @@ class Visit:
         self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing, reason=reason)
 
     def _add_links(
-        self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int, vouching: int | None = None
+        self,
+        links: Sequence[CrawlUrl],
+        source: CrawlUrl,
+        *,
+        depth: int,
+        vouching: int | None = None,
+        languages: Sequence[Language] = (),
     ) -> None:
         """Record the links of a page that may be new to the frontier; most are known.
 
         The links to its own domain are that domain's own. So are those to the domain that vouches for a sitemap.
+        `languages` are those of the page; a sitemap has none.
         """
         refused: list[tuple[NotAccepted, CrawlUrl]] = []
         own_domains = (source.domain,) if vouching is None else (source.domain, vouching)
         self._record.links_found += len(links)
-        unseen = self._context.seen.unseen_links(links, own_domains)
         self._record.links += self._context.gate.admitted(
-            unseen, depth=depth, source=source, own_domains=own_domains, refused=refused
+            self._context.seen.unseen_links(links, own_domains),
+            depth=depth,
+            source=source,
+            own_domains=own_domains,
+            refused=refused,
+            languages=languages,
         )
         self._record.refuse(refused, source, self._context.skip_sample)
 

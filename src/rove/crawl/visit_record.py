@@ -17,7 +17,9 @@ from rove.model.reasons import RequestError, status_error
 from rove.model.skipped import SkippedLink
 from rove.model.text_hash import robots_name
 from rove.model.urls import NewUrl, NotAccepted, UrlState
+from rove.model.usage import Purpose, Usage
 from rove.model.visits import Deferred, Lease, OriginRecord, RobotsStatus, Settled, VisitResult
+from rove.parse.html import Document
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
@@ -178,11 +180,22 @@ class VisitRecord:
         if not self.requests[-1].error:
             self.requests[-1] = self.requests[-1].replace(error=RequestError.CHALLENGED)
 
-    def note_page(self, page: Page, *, title: str, content_hash: int) -> None:
-        """Record a page to be stored; the last request brought it."""
+    def note_usage(self, usage: Usage) -> None:
+        """Record what the site states about the use of the page that the last request brought."""
+        if usage.values:
+            self.requests[-1] = self.requests[-1].replace(usage=usage.values, usage_from=usage.sources)
+
+    def note_page(self, page: Page, document: Document, purpose: Purpose | None, simhash: int | None = None) -> None:
+        """Record a page to be stored for a purpose; the last request brought it."""
         self.pages.append(page)
         self._page_rows.append(len(self.requests) - 1)
-        self.requests[-1] = self.requests[-1].replace(title=title, content_hash=content_hash)
+        self.requests[-1] = self.requests[-1].replace(
+            title=document.title,
+            content_hash=page.content_hash,
+            languages=document.languages,
+            simhash=simhash,
+            purpose="" if purpose is None else purpose.value,
+        )
 
     def mark(self, *names: str) -> None:
         """Record what was cut, dropped or doubtful about the response to the last request."""

@@ -341,6 +341,12 @@ class FrontierReader(Looking, HistoryReader, Protocol):
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         """Return the locations of those texts that are stored, with their nodes."""
 
+    async def copy_counts(self, hashes: Iterable[int]) -> dict[int, int]:
+        """Return how many pages have a text that is stored as another page's, by its hash."""
+
+    async def depths(self, keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Return the depths of those URLs, given by domain and fingerprint, that are in the frontier."""
+
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         """Iterate over the pages whose text is stored only once, under this hash."""
 

@@ -74,6 +74,12 @@ class CrawlTables(DomainTables, QueueTables, SampleTables, Protocol):
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         """Return the locations of those texts that are stored."""
 
+    async def copy_counts(self, hashes: list[int]) -> list[Any]:
+        """Return rows of a hash and the number of pages that repeat its text."""
+
+    async def depths(self, keys: list[tuple[int, int]]) -> list[Any]:
+        """Return rows of domain, fingerprint and depth of those URLs that are known."""
+
 
 class CrawlReader:
     """The FrontierReader of both databases."""
@@ -218,6 +224,16 @@ class CrawlReader:
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         return self._by_visit("requests_of_domain", domain=domain)
+
+    async def copy_counts(self, hashes: Iterable[int]) -> dict[int, int]:
+        wanted = list(hashes)
+        rows = await self._tables.copy_counts(wanted) if wanted else []
+        return {row[0]: row[1] for row in rows}
+
+    async def depths(self, keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        wanted = list(keys)
+        rows = await self._tables.depths(wanted) if wanted else []
+        return {(domain, fingerprint): depth for domain, fingerprint, depth in rows}
 
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         return self._by_visit("copies", hash=hash)

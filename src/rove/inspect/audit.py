@@ -22,6 +22,7 @@ from rove.inspect.audit_findings import AuditReport, Check, Unverifiable, domain
 from rove.inspect.audit_retries import AskedRetries
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.inspect.audit_shared import Visits
+from rove.inspect.audit_usage import check_usage
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import UNREACHABLE_FAILURES
 from rove.urls.canonical import UrlForm
@@ -77,7 +78,8 @@ class Auditor:
             self._robots.take_robots(row, visit.first)
             return
         self._repeats.take(row, visit)
-        await self._robots.judge(row, visit.first)
+        rules = await self._robots.judge(row, visit.first)
+        check_usage(self._report, row, visit.first, rules)
 
     def report(self) -> AuditReport:
         """Return the result, after the last request."""

@@ -26,6 +26,8 @@ class Check(enum.StrEnum):
     """An origin's robots.txt is requested before its pages, and again every day."""
     EXCLUDED = "excluded"
     """No excluded host is requested."""
+    USAGE = "usage"
+    """No page is kept for training whose site does not want that."""
     TWICE = "twice"
     """No page is requested again without a reason."""
     ORDER = "order"

@@ -75,24 +75,24 @@ class RobotsReplay:
         if len(self._origins) > self._drop_above:
             self._drop_old(row.began)
 
-    async def judge(self, row: RequestRow, visited: RequestRow) -> None:
-        """Check a request for a page or a sitemap."""
+    async def judge(self, row: RequestRow, visited: RequestRow) -> Rules | None:
+        """Check a request for a page or a sitemap; return the rules that were in force, None if they are unknown."""
         origin = origin_of(row.url)
         standing = self._origins.get(origin)
         self._report.checked[Check.PAGE_BEFORE_ROBOTS] += 1
         if standing is None:
             if self._may_be_lost(row):
-                return
+                return None
             what = f"{origin}{PATH} had not been requested, or so long ago that it had expired"
             self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, row)
-            return
+            return None
         if standing.answer is Answer.SHARED:
             standing = await self._shared.resolve(standing, origin, row)
         if row.began - standing.ended > OLDEST_MS and not self._may_be_lost(row):
             age = (row.began - standing.ended) / 1000
             what = f"{origin}{PATH} had been requested {seconds_text(age)} before"
             self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, standing.request(origin), row, age_s=age)
-        await self._check_rules(standing, origin, row, visited)
+        return await self._check_rules(standing, origin, row, visited)
 
     def _may_be_lost(self, row: RequestRow) -> bool:
         """Whether the database may have lost the request for the robots.txt of a page; count it if so.
@@ -104,7 +104,7 @@ class RobotsReplay:
         self._report.unverifiable[Unverifiable.LOST_REQUEST] += 1
         return True
 
-    async def _check_rules(self, standing: Standing, origin: str, row: RequestRow, visited: RequestRow) -> None:
+    async def _check_rules(self, standing: Standing, origin: str, row: RequestRow, visited: RequestRow) -> Rules | None:
         rules: Rules | Unverifiable
         if standing.robots:
             rules = await self._rules_of(standing.robots)
@@ -112,7 +112,7 @@ class RobotsReplay:
             rules = Unverifiable.NO_COPY if standing.answer is Answer.UNKNOWN else _ALLOW_ALL
         if isinstance(rules, Unverifiable):
             self._report.unverifiable[rules] += 1
-            return
+            return None
         self._report.checked[Check.ROBOTS] += 1
         if standing.answer is Answer.NOTHING:
             what = f"{origin}{PATH} could not be fetched"
@@ -123,6 +123,7 @@ class RobotsReplay:
             what = f"forbidden by line {rule.line} of {origin}{PATH}: {rule.text}"
             evidence = standing.request(origin), row
             self._report.add(Check.ROBOTS, visited, what, *evidence, line=rule.line, rule=rule.text)
+        return rules
 
     async def _rules_of(self, name: str) -> Rules | Unverifiable:
         try:

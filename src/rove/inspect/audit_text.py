@@ -19,6 +19,7 @@ _CHECKED = {
     Check.ROBOTS: ("page", " judged again"),
     Check.PAGE_BEFORE_ROBOTS: ("page", ""),
     Check.EXCLUDED: ("request", ""),
+    Check.USAGE: ("page", " kept for training"),
     Check.TWICE: ("page", ""),
     Check.ORDER: ("request", ""),
 }
@@ -56,6 +57,8 @@ def as_lines(report: AuditReport) -> Iterator[str]:
         f"of {counted(report.visits, 'visit')} to {counted(report.domains, 'domain')}"
     )
     for check in Check:
+        if check is Check.USAGE and not report.checked[check]:
+            continue  # the crawl is not for training
         unit, detail = _CHECKED[check]
         checked = counted(report.checked[check], unit) + detail
         yield f"{check:<20}{checked}: {_violations(report.violations[check])}"

@@ -241,10 +241,18 @@ def _blocked(facts: UrlFacts, record: UrlRecord, robots: RobotsAnswer) -> _Answe
             return UrlVerdict.LEFT_ALONE, f"was not fetched: {_LEFT_ALONE}"
         case BlockReason.NOINDEX:
             return UrlVerdict.BLOCKED, f"{_fetched(facts)} but not stored: the page says noindex"
+        case BlockReason.USAGE:
+            return UrlVerdict.BLOCKED, f"{_fetched(facts)} but not stored: {_usage(facts)}"
         case BlockReason.EXCLUDED:
             return UrlVerdict.BLOCKED, "was not fetched: it was excluded at that time"
         case other:
             return UrlVerdict.BLOCKED, f"was not fetched: {one_line(other) or 'it is blocked'}"
+
+
+def _usage(facts: UrlFacts) -> str:
+    row = facts.settling_request
+    stated = "" if row is None else f" ({' '.join(row.usage)}, from {', '.join(row.usage_from)})"
+    return f"the crawl is for training, which its site does not want{one_line(stated)}"
 
 
 def _fetched(facts: UrlFacts) -> str:

@@ -11,11 +11,18 @@ from rove.inspect.report import MOST_COPIES, RobotsCopy, SiteReport, SiteVisit
 from rove.inspect.request_rows import DELAY_REASONS, settlement_text
 from rove.model.ledger import RequestRow
 from rove.model.text_hash import robots_name
+from rove.model.usage import Purpose
 from rove.notation.harmless import one_line, whole_text
 from rove.notation.humanize import counted, precise, size_text, utc_text
 from rove.policy.identity import user_agent
 from rove.policy.robots_lines import PRODUCT_TOKEN
 
+_PURPOSES = {
+    Purpose.SEARCH: "search",
+    Purpose.RESEARCH: "research",
+    Purpose.ARCHIVE: "an archive",
+    Purpose.TRAINING: "training of models; pages whose site states that it does not want this are not kept",
+}
 NOT_KEPT = "NOT KEPT"
 VISITS_TITLE = "Requests, by visit"
 COPIES_TITLE = "robots.txt, as it was read"
@@ -37,7 +44,11 @@ def sections(report: SiteReport) -> list[tuple[str, list[tuple[str, str]]]]:
 def _operator(report: SiteReport) -> list[tuple[str, str]]:
     settings = report.settings
     facts = [("contact", settings.email), ("User-Agent", user_agent(settings.email, settings.info_url))]
-    return [*facts, ("about", settings.info_url)] if settings.info_url else facts
+    if settings.info_url:
+        facts.append(("about", settings.info_url))
+    if settings.purpose is not None:
+        facts.append(("purpose", _PURPOSES[settings.purpose]))
+    return facts
 
 
 def _summary(report: SiteReport) -> list[tuple[str, str]]:

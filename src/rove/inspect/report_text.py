@@ -86,6 +86,7 @@ def _report_json(report: SiteReport) -> dict[str, Any]:
         "contact": settings.email,
         "user_agent": user_agent(settings.email, settings.info_url),
         "info_url": settings.info_url,
+        "purpose": settings.purpose,
         "excluded": report.is_excluded,
         "exclusions": [exclusion_json(exclusion) for exclusion in report.exclusions],
         "requests": totals.requests,

@@ -64,6 +64,12 @@ def page_json(row: RequestRow) -> dict[str, Any]:
         "truncated": row.truncated,
         "marks": list(row.marks),
         "title": row.title or None,
+        "language": row.languages[0].code if row.languages else None,
+        "language_score": row.languages[0].percent / 100 if row.languages else None,
+        "languages": [{"code": code, "share": percent / 100} for code, percent in row.languages],
+        "simhash": hash_text(row.simhash),
+        "usage": " ".join(row.usage) or None,
+        "usage_from": list(row.usage_from),
         "visit": row.visit,
         "fate": _fate(row),
         "text_record": None if row.is_copy else _location_json(row.text),
@@ -72,13 +78,12 @@ def page_json(row: RequestRow) -> dict[str, Any]:
     }
 
 
-def export_json(stored: StoredText, text: str | None) -> dict[str, Any]:
-    """Return the object that `export` prints for a page: the same keys for every page, so that it is a table."""
+def page_with_records(stored: StoredText) -> dict[str, Any]:
+    """Return what `export` tells of a page without reading its text: the same keys for every page."""
     return {
         **page_json(stored.row),
         "text_record": _location_json(stored.where),
         "copy_of": stored.copy_of or None,
-        "text": text,
     }
 
 

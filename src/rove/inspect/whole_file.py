@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from rove.errors import UsageError
+from rove.store.files import sync_directory
 
 
 @contextmanager
-def whole_file(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
-    """Open a new file that gets its name, and replaces an older one, only when it is complete."""
+def whole_file(
+    path: Path, *, overwrite: bool = True, on_complete: Callable[[Path], None] | None = None
+) -> Iterator[BinaryIO]:
+    """Open a new file that gets its name, and replaces an older one, only when it is complete.
+
+    `on_complete` is called with the complete file, before it gets its name.
+    """
     target = _target(path)
     if target.exists() and not overwrite:
         raise UsageError(f"{path} exists; add --force to replace it")
@@ -25,7 +31,10 @@ def whole_file(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+            if on_complete is not None:
+                on_complete(new)
             new.replace(target)
+            sync_directory(target.parent)
         finally:
             new.unlink(missing_ok=True)
     except OSError as error:

@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from rove.model.languages import Language
 from rove.model.struct import Record
 
 
@@ -120,6 +121,16 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     raw: Location | None = None
     marks: tuple[str, ...] = ()
     """The names of what was cut, dropped or doubtful about the response."""
+    languages: tuple[Language, ...] = ()
+    """Of the page's text, the most frequent one first."""
+    simhash: int | None = None
+    """The SimHash of the page's text. Those of near duplicates differ in few bits."""
+    usage: tuple[str, ...] = ()
+    """What the site states about the use of the page, such as `train-ai=n` (model.usage.Usage)."""
+    usage_from: tuple[str, ...] = ()
+    """Where the site states it (model.usage.UsageSource)."""
+    purpose: str = ""
+    """The purpose for which the page was kept (model.usage.Purpose); '' if the operator did not state any."""
     is_copy: bool = False
     """Its text was stored before. `text` is the location of the record that says so."""
     node: str = ""

@@ -22,6 +22,8 @@ class BlockReason(enum.StrEnum):
     ROBOTS = "robots.txt"
     CRAWL_DELAY = "Crawl-delay over a day"
     NOINDEX = "noindex"
+    USAGE = "usage preference"
+    """The crawl is for training, and the site does not want that of this page."""
 
 
 class FailReason(enum.StrEnum):

@@ -33,7 +33,7 @@ class NewUrl(NamedTuple):
     sitemap_of: str = ""
     """The host whose URLs this sitemap may list; '' for a page."""
     penalty: int = 0
-    """Levels of depth added to the URL's priority because it looks like a trap."""
+    """Levels of depth added to the URL's priority, because it looks like a trap or for the language of its page."""
     is_foreign: bool = False
     """Another domain names the URL. Without this its own domain names it, or a seed does."""
 

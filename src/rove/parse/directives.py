@@ -1,4 +1,4 @@
-"""Robots directives of a page: whether it may be indexed and whether its links may be followed.
+"""Robots directives of a page: whether it may be indexed, its links followed, and whether models may be trained on it.
 
 Pages state them in meta elements and X-Robots-Tag headers. There is no standard; this follows the documentation of the
 large search engines. Rules for "rove" apply in addition to those for all robots, and the most restrictive one wins. A
@@ -20,8 +20,8 @@ MAX_LENGTH = 16_384
 AGENTS = frozenset({"robots", "rove"})
 """The names of the meta elements that apply to rove."""
 _ADDRESSED = AGENTS | {"*", "all"}
-_RULES = frozenset({"follow", "index", "nofollow", "noindex", "none"})
-_RESTRICTIONS = ("noindex", "nofollow", "none", "unavailable_after")
+_RULES = frozenset({"follow", "index", "noai", "nofollow", "noimageai", "noindex", "none"})
+_RESTRICTIONS = ("noindex", "nofollow", "none", "unavailable_after", "noai", "noimageai")
 """A value without any of these restricts nothing, so most values need not be read."""
 
 # These expect lower-case text. Quantifiers are bounded or possessive, so that matching takes linear time.
@@ -58,17 +58,26 @@ class Directives:
 
     noindex: bool = False
     nofollow: bool = False
+    noai: bool = False
+    """No model may be trained on the page."""
+    noimageai: bool = False
+    """No model may be trained on its images."""
 
     def __or__(self, other: Directives) -> Directives:
         """Combine two sources: a restriction of either one applies."""
-        return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow)
+        return Directives(
+            self.noindex or other.noindex,
+            self.nofollow or other.nofollow,
+            self.noai or other.noai,
+            self.noimageai or other.noimageai,
+        )
 
 
 def read_headers(values: Iterable[str], *, now: float) -> Directives:
     """Read the values of a page's X-Robots-Tag headers; `now` is in seconds since the epoch.
 
     >>> read_headers(["otherbot: noindex, rove: nofollow"], now=0.0)
-    Directives(noindex=False, nofollow=True)
+    Directives(noindex=False, nofollow=True, noai=False, noimageai=False)
     """
     words: set[str] = set()
     for value in _restricting(values):
@@ -86,7 +95,7 @@ def read_metas(contents: Iterable[str], *, now: float) -> Directives:
 
 def _directives(words: set[str]) -> Directives:
     none = "none" in words
-    return Directives(none or "noindex" in words, none or "nofollow" in words)
+    return Directives(none or "noindex" in words, none or "nofollow" in words, "noai" in words, "noimageai" in words)
 
 
 def _restricting(values: Iterable[str]) -> Iterator[str]:

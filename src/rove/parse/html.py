@@ -26,9 +26,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rove.model.languages import Language
 from rove.model.marks import Mark
+from rove.model.usage import Statement, UsageSource
 from rove.parse.charset import decode
-from rove.parse.directives import AGENTS, read_headers, read_metas
+from rove.parse.directives import AGENTS, Directives, read_headers, read_metas
+from rove.parse.language import languages_of
 from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.shells import LONGEST_SHELL, MOST_TAGS, shell_of
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
@@ -36,10 +39,13 @@ from rove.parse.whatwg import MAX_TAGS, Element, Namespace, Tree, parse
 from rove.policy.challenges import LONGEST_WALL, is_challenge_page
 from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE
 from rove.policy.pacing import reading_seconds
+from rove.policy.usage import TDM_NAMES, noai, tdm
 from rove.urls.canonical import CrawlUrl, UrlForm
 
 MAX_TITLE_LENGTH = 1_000
 MAX_TEXT_LENGTH = 1024 * 1024
+MAX_TDM_METAS = 8
+"""Statements about the use of a page that are taken from its meta elements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,10 @@ class Document:
     nofollow: bool
     marks: tuple[str, ...] = ()
     """What was cut, and what kind of page it is."""
+    languages: tuple[Language, ...] = ()
+    """Of the text, the most frequent one first."""
+    usage: tuple[Statement, ...] = ()
+    """What the page and its X-Robots-Tag state about its use."""
     reading_seconds: float = 0.0
     """Estimated CPU time for reading the page."""
 
@@ -95,6 +105,8 @@ class _Gathered:
     hrefs: list[str] = field(default_factory=list)
     base_href: str | None = None
     robots: list[str] = field(default_factory=list)
+    usage: list[Statement] = field(default_factory=list)
+    """What meta elements of the TDM Reservation Protocol state."""
     without_frames: list[str] = field(default_factory=list)
     """The <noframes> elements, which have the text for browsers without frames."""
     is_cut: bool = False
@@ -110,8 +122,9 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
     if without_frames := "".join(gathered.without_frames):
         unframed = parse(without_frames)
         gathered.hrefs += _gather(unframed, len(text)).hrefs
-    directives = read_headers(page.robots_tags, now=page.now)
-    directives |= read_metas(gathered.robots, now=page.now)
+    from_headers = read_headers(page.robots_tags, now=page.now)
+    from_metas = read_metas(gathered.robots, now=page.now)
+    directives = from_headers | from_metas
     texts = tree.take_texts(keep_lines)
     if texts is None and unframed is not None:
         texts = unframed.take_texts(keep_lines)
@@ -148,6 +161,12 @@ def read_html(page: PageSource, form: UrlForm) -> Document:
         noindex=directives.noindex,
         nofollow=directives.nofollow,
         marks=tuple(mark for mark, applies in marks.items() if applies),
+        languages=languages_of(utf8),
+        usage=(
+            *_noai(from_headers, UsageSource.X_ROBOTS_TAG),
+            *_noai(from_metas, UsageSource.META_ROBOTS),
+            *gathered.usage,
+        ),
         reading_seconds=reading_seconds(characters=len(text), tags=min(tree.tags, MAX_TAGS)),
     )
 
@@ -165,8 +184,14 @@ def read_plain(page: PageSource) -> Document:
         noindex=directives.noindex,
         nofollow=directives.nofollow,
         marks=tuple(mark for mark, is_cut in cuts.items() if is_cut),
+        languages=languages_of(utf8),
+        usage=_noai(directives, UsageSource.X_ROBOTS_TAG),
         reading_seconds=reading_seconds(characters=len(text), tags=0),
     )
+
+
+def _noai(directives: Directives, source: UsageSource) -> tuple[Statement, ...]:
+    return tuple(noai(source, text=directives.noai, images=directives.noimageai))
 
 
 def _decoded(page: PageSource) -> tuple[str, str, bool]:
@@ -235,8 +260,12 @@ def _read_meta(meta: Element, gathered: _Gathered) -> None:
     content = meta.attr("content")
     if not content:
         return
-    if (meta.attr("name") or "").strip().lower() in AGENTS:
+    name = (meta.attr("name") or "").strip().lower()
+    if name in AGENTS:
         gathered.robots.append(content)
+    elif name in TDM_NAMES:
+        if len(gathered.usage) < MAX_TDM_METAS:
+            gathered.usage += tdm(name, content, UsageSource.TDM_META)
     elif (meta.attr("http-equiv") or "").strip().lower() == "refresh":
         target = refresh_target(content)
         if target:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rove.model.languages import Language
 from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, NotAccepted
 from rove.model.visits import OriginRecord, RobotsStatus
@@ -17,6 +18,7 @@ from rove.policy import ports
 from rove.policy.constants import MAX_REDIRECT_CHAIN
 from rove.policy.exclusions import Exclusions
 from rove.policy.file_types import FileTypes, file_types_with
+from rove.policy.languages import OTHER_LANGUAGE, is_in
 from rove.policy.retry import keeps_failing
 from rove.policy.robots import rules_of
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
@@ -62,17 +64,20 @@ class Gate:
         *,
         max_depth: int | None = None,
         file_types: FileTypes | None = None,
+        languages: Collection[str] = (),
         year: int | None = None,
     ) -> None:
         """Make the gate of a crawl.
 
-        `file_types` are those whose links are not taken; None means the built-in ones. `year` is the current one, with
-        which calendar URLs are compared; None reads the clock.
+        `file_types` are those whose links are not taken; None means the built-in ones. Links of pages in `languages`
+        come first; with none, all are alike. `year` is the current one, with which calendar URLs are compared; None
+        reads the clock.
         """
         self.exclusions = exclusions
         """May be replaced while the crawl runs."""
         self._max_depth = max_depth
         self._file_types = file_types_with(()) if file_types is None else file_types
+        self._languages = frozenset(languages)
         self._year = datetime.now(UTC).year if year is None else year
 
     def may_lead(self, target: CrawlUrl, source: CrawlUrl) -> bool:
@@ -117,15 +122,17 @@ class Gate:
         source: CrawlUrl,
         own_domains: Collection[int],
         refused: list[tuple[NotAccepted, CrawlUrl]],
+        languages: Sequence[Language] = (),
     ) -> list[NewUrl]:
-        """Return the links of a page that may enter the frontier; append the others to `refused` with their reasons.
+        """Return the links of a page in these languages that may enter the frontier.
 
-        Links to other domains than `own_domains` are foreign. Decides like `admits`, but in one pass: a page has sixty
-        links, most of them to a few origins.
+        The others are appended to `refused` with their reasons. Links to other domains than `own_domains` are foreign.
+        Decides like `admits`, but in one pass: a page has sixty links, most of them to a few origins.
         """
         new_urls: list[NewUrl] = []
         refusals: dict[str, NotAccepted | None] = {}
         year, extension = self._year, self._file_types.extension
+        prefers_others = bool(self._languages) and not is_in(languages, self._languages)
         for link in links:
             text, origin = link.text, link.origin
             if origin in refusals:
@@ -137,6 +144,8 @@ class Gate:
             elif refusal is None:
                 cost = penalty(text, year)
                 if cost < REFUSED:
+                    if prefers_others or (cost and self._languages):
+                        cost += OTHER_LANGUAGE
                     is_foreign = link.domain not in own_domains
                     new_urls.append(link.new_url(depth=depth, penalty=cost, is_foreign=is_foreign))
                     continue

@@ -14,6 +14,7 @@ import enum
 
 import msgspec
 
+from rove.model.reasons import PauseCause
 from rove.notation.humanize import counted, seconds_text, size_text
 from rove.policy.concurrency import HeldBy
 from rove.policy.headroom import BUSY_DATABASE, busiest_statement, domains_served
@@ -98,11 +99,11 @@ def _found(factor: Factor, why: str) -> Limiting:
 
 
 _TROUBLES = {
-    "database": (Factor.DATABASE, "it is away; nothing can be claimed or written until it is back"),
-    "rest": (Factor.REST, "every domain rests, because the database may have lost its last transactions"),
-    "outage": (Factor.LINE, "no site answers; is this machine online?"),
-    "disk": (Factor.DISK, "too little is free on the disk of the data directory"),
-    "memory": (Factor.MEMORY, "fetches wait for memory. A larger --max-memory would help"),
+    PauseCause.DATABASE: (Factor.DATABASE, "it is away; nothing can be claimed or written until it is back"),
+    PauseCause.REST: (Factor.REST, "every domain rests, because the database may have lost its last transactions"),
+    PauseCause.OUTAGE: (Factor.LINE, "no site answers; is this machine online?"),
+    PauseCause.DISK: (Factor.DISK, "too little is free on the disk of the data directory"),
+    PauseCause.MEMORY: (Factor.MEMORY, "fetches wait for memory. A larger --max-memory would help"),
 }
 """Troubles that stop or slow the crawl whatever else is true, the worst first, and the words for each."""
 

@@ -25,43 +25,28 @@ Where the RFC leaves room or is silent, rove reads what the author most likely m
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
 
+from rove.model.usage import Statement
 from rove.policy.robots_lines import (
     LONG_ROBOTS,
-    PLAIN,
     PRODUCT_TOKEN,
     RECORD,
     RuleLine,
     as_sent,
+    licenses_in,
     names_us,
     our_groups,
     readable,
     sitemaps_in,
 )
+from rove.policy.robots_paths import Pattern, Weight, path_of, path_spellings, spellings
+from rove.policy.usage_robots import UsageRules
 
 _MAX_SHOWN = 200
-
-_PLAIN_PATH = re.compile(rf"{PLAIN}*+", re.ASCII)
-_UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-_RESERVED = ":/?#[]@!&'()+,;=*"
-"""Without `$`, which is escaped for comparison because it is special at the end of a rule."""
-_ESCAPED = {octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in f"{_UNRESERVED}{_RESERVED}%"}
-_UNSPELT = re.compile(rf"[^{re.escape(_UNRESERVED + _RESERVED)}%]")
-"""Finds an octet that has to be escaped. Most rules have none, and looking is quicker than translating."""
-_PERCENT = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
-_DIGITS = "0123456789ABCDEFabcdef"
-_SPELT = {"%": "%25"} | {
-    f"%{a}{b}": octet if (octet := chr(int(a + b, 16))) in _UNRESERVED else f"%{a}{b}".upper()
-    for a in _DIGITS
-    for b in _DIGITS
-}
-"""The normal spelling of each escape, and of a percent sign that begins none."""
-_QUERY_DATA = re.compile(r"%(3A|2F|3F|40)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,58 +61,10 @@ class Rule:
     """The agent of its group: our own token, or '*'."""
 
 
-class _Weight(NamedTuple):
-    """The sort key of rules: the first one that matches decides. A tuple, because a file has hundreds."""
-
-    length: int
-    """In octets, negated, so that the longest rule sorts first."""
-    forbids: bool
-    """Of two equally long rules the one that allows sorts first."""
-    record: int
-    """Its number among the lines that matter."""
-
-
-class _Pattern(NamedTuple):
-    """A rule that is not just a path prefix."""
-
-    weight: _Weight
-    start: str
-    middle: list[str]
-    """The pieces between its first and its last `*`, in order."""
-    last: str | None
-    """The piece after its last `*`; None if it has no `*`."""
-    ends: bool
-    """The rule ended with `$`, so the path must end with it."""
-
-    @classmethod
-    def of(cls, rule: str, *, ends: bool, weight: _Weight) -> _Pattern:
-        """Split a rule in its normal spelling, without a final `$`."""
-        start, *pieces = rule.split("*")
-        last = pieces.pop() if pieces else None
-        return cls(weight, start, [piece for piece in pieces if piece], last, ends)
-
-    def matches(self, path: str) -> bool:
-        """Whether the rule applies to a path."""
-        if not path.startswith(self.start):
-            return False
-        position = len(self.start)
-        if self.last is None:
-            return not self.ends or position == len(path)
-        for piece in self.middle:
-            # The first match is as good as any later one: it leaves the most text for the pieces that follow.
-            position = path.find(piece, position)
-            if position < 0:
-                return False
-            position += len(piece)
-        if self.ends:
-            return path.endswith(self.last, position)
-        return path.find(self.last, position) >= 0
-
-
 class Rules:
     """The rules of one robots.txt, as they apply to rove."""
 
-    __slots__ = ("_group", "_lengths", "_patterns", "_prefixes", "_text", "crawl_delay", "is_cut")
+    __slots__ = ("_group", "_lengths", "_patterns", "_prefixes", "_text", "crawl_delay", "is_cut", "usage")
 
     def __init__(self, body: bytes) -> None:
         """Parse a body as sent, which the fetch may have cut at MAX_ROBOTS_BYTES."""
@@ -137,8 +74,10 @@ class Rules:
         """Seconds between visits: the longest value for our group. May exceed MAX_CRAWL_DELAY, but is finite."""
         self.is_cut = False
         """Whether our group has more rules than MAX_RULES or MAX_RULE_BYTES. The others are ignored."""
-        self._prefixes: dict[str, _Weight] = {}
-        self._patterns: list[_Pattern] = []
+        self.usage: UsageRules | None = None
+        """What is stated about the use of pages; None if nothing is."""
+        self._prefixes: dict[str, Weight] = {}
+        self._patterns: list[Pattern] = []
         self._read()
         self._patterns.sort()
         self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
@@ -169,20 +108,18 @@ class Rules:
         sitemaps_in(RECORD.findall(self._text), urls)
         return list(urls)
 
-    def _deciding(self, url: str) -> _Weight | None:
-        path = url[url.index("/", url.index("://") + 3) :]
-        if path == "/robots.txt":
-            return None
-        if _PLAIN_PATH.fullmatch(path):
-            return self._weight(path)
-        if not path.isascii():
-            path = path.encode("utf-8", "replace").decode("latin-1")
-        weights = [self._weight(spelling) for spelling in _spellings(path)]
-        return min(filter(None, weights), default=None)
+    def usage_of(self, url: str) -> Sequence[Statement]:
+        """Return what is stated about the use of the page at a canonical URL."""
+        return [] if self.usage is None else self.usage.statements(url)
 
-    def _weight(self, path: str) -> _Weight | None:
+    def _deciding(self, url: str) -> Weight | None:
+        if path_of(url) == "/robots.txt":
+            return None
+        weights = [self._weight(spelling) for spelling in path_spellings(url)]
+        return weights[0] if len(weights) == 1 else min(filter(None, weights), default=None)
+
+    def _weight(self, path: str) -> Weight | None:
         """Return the weight of the rule that decides about a path; None if none matches."""
-        path = path.replace("*", "%2A")
         best = self._longest_prefix(path)
         for pattern in self._patterns:
             if best is not None and best < pattern.weight:
@@ -191,7 +128,7 @@ class Rules:
                 return pattern.weight
         return best
 
-    def _longest_prefix(self, path: str) -> _Weight | None:
+    def _longest_prefix(self, path: str) -> Weight | None:
         for length in self._lengths:
             weight = self._prefixes.get(path[:length])
             if weight is not None:
@@ -207,39 +144,31 @@ class Rules:
             self._group = PRODUCT_TOKEN
         groups.read(records)
         self.crawl_delay, self.is_cut = groups.crawl_delay, groups.is_cut
+        if groups.says_more:
+            licenses: dict[str, None] = {}
+            licenses_in(records, licenses)
+            self.usage = UsageRules(groups.usage, licenses)
         for rule in groups.rules:
             self._add(rule)
 
     def _add(self, rule: RuleLine) -> None:
         number, forbids, plain, other = rule
         if plain:
-            self._add_prefix(plain, _Weight(-len(plain), forbids, number))
+            self._add_prefix(plain, Weight(-len(plain), forbids, number))
             return
         ends = other.endswith("$")
-        spellings = _spellings(other[:-1] if ends else other)
-        weight = _Weight(-len(spellings[-1]) - ends, forbids, number)
-        for spelling in spellings:
+        spelt = spellings(other[:-1] if ends else other)
+        weight = Weight(-len(spelt[-1]) - ends, forbids, number)
+        for spelling in spelt:
             if ends or "*" in spelling:
-                self._patterns.append(_Pattern.of(spelling, ends=ends, weight=weight))
+                self._patterns.append(Pattern.of(spelling, ends=ends, weight=weight))
             else:
                 self._add_prefix(spelling, weight)
 
-    def _add_prefix(self, prefix: str, weight: _Weight) -> None:
+    def _add_prefix(self, prefix: str, weight: Weight) -> None:
         known = self._prefixes.get(prefix)
         if known is None or weight < known:
             self._prefixes[prefix] = weight
-
-
-def _spellings(path: str) -> tuple[str, ...]:
-    """Return the normal spelling of a path or rule; a query with escaped data has a second, shorter one."""
-    if "%" in path:
-        path = _PERCENT.sub(lambda escape: _SPELT[escape[0]], path)
-    strict = path.translate(_ESCAPED) if _UNSPELT.search(path) else path
-    head, mark, query = strict.partition("?")
-    if "%" not in query:
-        return (strict,)
-    plain = head + mark + _QUERY_DATA.sub(lambda escape: chr(int(escape[1], 16)), query)
-    return (strict,) if plain == strict else (strict, plain)
 
 
 def rules_of(body: bytes) -> Rules:

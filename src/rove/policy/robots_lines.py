@@ -8,6 +8,7 @@ only what applies to rove is kept of it.
 from __future__ import annotations
 
 import codecs
+import enum
 import re
 from collections.abc import Generator, Iterable
 from typing import NamedTuple
@@ -27,6 +28,11 @@ MAX_CRAWL_DELAY = DAY
 """A domain whose Crawl-delay is longer is not visited at all."""
 MAX_SITEMAPS = 100
 """Sitemaps taken from one robots.txt."""
+MAX_USAGE_LINES = 200
+"""Content-Usage and Content-Signal lines that count, in the order of the file."""
+MAX_USAGE_LENGTH = 1_000
+"""Characters of the longest such line that counts."""
+MAX_LICENSES = 5
 PLAIN = r"[\w\-.~:/?\[\]@!&'()+,;=]"
 """Characters that a rule and a URL spell alike; neither `*` nor `$`."""
 
@@ -48,6 +54,7 @@ _BLANKS = r"(?:[ \t\v\f\xa0]|\xc2\xa0|\xef\xbb\xbf)*+"
 RECORD = re.compile(
     rf"\n{_BLANKS}"
     r"( user[-_\ ]?agent | allow | disallow | crawl[-_\ ]?delay | site[-_\ ]?map"
+    r"| content[-_\ ]?usage | content[-_\ ]?signals? | licen[cs]e"
     r"| dissallow | dissalow | disalow | diasllow | disallaw )"
     rf"(?: {_BLANKS} : {_BLANKS} | [ \t]++ (?=[^\s:\#][^\s\#]*+[ \t]*+(?:[\n\#]|\Z)) )"
     rf"(?: ({PLAIN}*+)[ \t]*+(?=[\n\#]|\Z) | ([^\n\#]*+) )",
@@ -73,6 +80,20 @@ Record = tuple[str, str, str]
 """Key, plain value and other value of a line; one of the values is ''."""
 
 
+class UsageKind(enum.Enum):
+    """The kind of a line about the use of pages."""
+
+    CONTENT_USAGE = "Content-Usage"
+    CONTENT_SIGNAL = "Content-Signal"
+
+
+class UsageLine(NamedTuple):
+    """A line about the use of pages, for rove or for everyone."""
+
+    kind: UsageKind
+    value: str
+
+
 class RuleLine(NamedTuple):
     """A line that allows or forbids something to rove."""
 
@@ -86,17 +107,20 @@ class RuleLine(NamedTuple):
 
 
 class Groups:
-    """Collects the rules and the Crawl-delay of all groups of one agent, as far as they count (section 2.2.1)."""
+    """Collects the rules and the Crawl-delay of all groups of one agent, as far as they count (section 2.2.1).
+
+    Lines about the use of pages before the first group are taken to be for everyone.
+    """
 
     __slots__ = (
-        *("_after_delay", "_after_rule", "_bytes", "_count", "_ours", "_ours_for_delays", "_token"),
-        *("crawl_delay", "exist", "is_cut", "rules"),
+        *("_after_delay", "_after_rule", "_bytes", "_count", "_in_group", "_ours", "_ours_for_delays", "_token"),
+        *("crawl_delay", "exist", "is_cut", "rules", "says_more", "usage"),
     )
 
     def __init__(self, token: re.Pattern[str]) -> None:
         self._token = token
         self._bytes = self._count = 0
-        self._ours = self._ours_for_delays = False
+        self._in_group = self._ours = self._ours_for_delays = False
         self._after_rule = self._after_delay = False
         self.rules: list[RuleLine] = []
         self.crawl_delay = 0.0
@@ -105,6 +129,9 @@ class Groups:
         """Whether the agent is named."""
         self.is_cut = False
         """Whether there are more rules than count."""
+        self.usage: list[UsageLine] = []
+        self.says_more = False
+        """Whether the file has any line about the use of pages or a license."""
 
     def read(self, records: Iterable[Record], first: int = 0) -> None:
         """Read the next lines; `first` is the number of the first of them."""
@@ -121,15 +148,31 @@ class Groups:
                 self.exist = self.exist or named
                 # Only a rule ends the agents of a group; other records do not (section 2.2.4).
                 ours = named or (ours and not after_rule)
-                # For the Crawl-delay, which is no part of the RFC, a Crawl-delay line ends them too.
+                # For the Crawl-delay and the use of pages, which are no part of the RFC, such a line ends them too.
                 ours_for_delays = named or (ours_for_delays and not (after_rule or after_delay))
+                self._in_group = True
                 after_rule = after_delay = False
             elif kind in "cC":
                 after_delay = True
-                if ours_for_delays:
+                if key[1] in "oO":
+                    self.says_more = True
+                    if ours_for_delays or not self._in_group:
+                        self._add_usage(key, plain or other)
+                elif ours_for_delays:
                     self.crawl_delay = max(self.crawl_delay, _seconds(plain or other))
+            elif kind in "lL":
+                self.says_more = True
         self._ours, self._ours_for_delays = ours, ours_for_delays
         self._after_rule, self._after_delay = after_rule, after_delay
+
+    def _add_usage(self, key: str, value: str) -> None:
+        """Add a line about the use of pages."""
+        value = value[: MAX_USAGE_LENGTH + 1].strip(" \t\v\f\xa0")
+        if len(value) > MAX_USAGE_LENGTH or len(self.usage) == MAX_USAGE_LINES:
+            self.is_cut = True
+            return
+        kind = UsageKind.CONTENT_USAGE if key[-1] in "eE" else UsageKind.CONTENT_SIGNAL
+        self.usage.append(UsageLine(kind, value))
 
     def _add(self, number: int, forbids: bool, plain: str, other: str) -> None:
         """Add a rule; one that is empty or not a path matches nothing and is dropped."""
@@ -163,6 +206,16 @@ def sitemaps_in(records: Iterable[Record], known: dict[str, None]) -> None:
             known[as_sent(_trimmed(address[0]))] = None
 
 
+def licenses_in(records: Iterable[Record], known: dict[str, None]) -> None:
+    """Add the absolute URLs of licenses to those that are known, up to MAX_LICENSES."""
+    for key, plain, other in records:
+        if len(known) >= MAX_LICENSES:
+            return
+        address = _WEB_ADDRESS.match(plain or other, 0, MAX_USAGE_LENGTH) if key[0] in "lL" else None
+        if address is not None:
+            known[as_sent(_trimmed(address[0]))] = None
+
+
 class Reduced(NamedTuple):
     """A long robots.txt, reduced to what applies to rove."""
 
@@ -174,11 +227,13 @@ class Reduced(NamedTuple):
 def reducing(body: bytes) -> Generator[None, None, Reduced]:
     """Reduce a robots.txt; pause after each slice.
 
-    The result means the same to rove as the whole: the rules that count, the Crawl-delay and the sitemaps.
+    The result means the same to rove as the whole: the rules that count, the Crawl-delay, the sitemaps, and what is
+    stated about the use of pages.
     """
     text = readable(body)
     groups = our_groups()
     sitemaps: dict[str, None] = {}
+    licenses: dict[str, None] = {}
     position, number = 0, 0
     while position < len(text):
         yield
@@ -187,11 +242,13 @@ def reducing(body: bytes) -> Generator[None, None, Reduced]:
         for group in groups:
             group.read(records, number)
         sitemaps_in(records, sitemaps)
+        licenses_in(records, licenses)
         number += len(records)
         position = end if end >= 0 else len(text)
     own, all_agents = groups
     counts = own if own.exist else all_agents
     lines = [f"# {len(body)} bytes, of which these apply to rove:"]
+    lines += [f"{kind.value}: {value}" for kind, value in counts.usage]
     if counts.exist:
         lines.append(f"User-agent: {PRODUCT_TOKEN if own.exist else '*'}")
         lines += [f"{'Disallow' if rule.forbids else 'Allow'}: {rule.plain or rule.other}" for rule in counts.rules]
@@ -199,6 +256,7 @@ def reducing(body: bytes) -> Generator[None, None, Reduced]:
             lines.append(f"Crawl-delay: {counts.crawl_delay!r}")
     encoded = "".join(f"{line}\n" for line in lines).encode("latin-1")
     encoded += "".join(f"Sitemap: {url}\n" for url in sitemaps).encode()
+    encoded += "".join(f"License: {url}\n" for url in licenses).encode()
     return Reduced(encoded, counts.is_cut)
 
 

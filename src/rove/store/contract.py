@@ -32,6 +32,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The response that the text was extracted from; not needed if only texts are stored."""
     content_hash: int | None = None
     """Identifies the text among known ones. With None, the text is stored even if it is known."""
+    languages: tuple[str, ...] = ()
+    """The languages of the text, as codes of ISO 639-3."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -45,6 +45,8 @@ class Heir:
     """Seconds since the epoch."""
     domain: int
     visit: int
+    response_id: str | None = None
+    """The record id of its stored HTTP response; None if there is none here."""
 
 
 class Inherited(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,9 +205,9 @@ def _rewrite(fd: int, out: int, offset: int, plan: PurgePlan, copied: Copied) ->
         copied.lengths[offset] = length
     else:
         old_length, hash, heir = plan.inherited[offset]
-        text = _record(fd, offset, old_length).block
-        page = Page(url=heir.url, fetched_at=heir.fetched_at, text=text, source=None)
-        length = _write(out, text_record(page, refers_to=None))
+        old = _record(fd, offset, old_length)
+        page = Page(url=heir.url, fetched_at=heir.fetched_at, text=old.block, source=None, languages=old.languages)
+        length = _write(out, text_record(page, refers_to=heir.response_id))
         copied.inherited[offset] = Inherited(
             hash=hash, domain=heir.domain, visit=heir.visit, offset=copied.size, length=length
         )

@@ -15,7 +15,7 @@ class WarcReader:
     """Reads records from the WARC files of a directory."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
 
     def read_text(self, location: Location, expect_url: str | None = None) -> str:
         """Return the text of a page; raise StoreError if it is missing or belongs to another page."""
@@ -32,6 +32,10 @@ class WarcReader:
         """Return the HTTP response of a page, with its content coding; raise StoreError like `read_text`."""
         return self._read(location, "response", expect_url).block
 
+    def response_id(self, location: Location, expect_url: str) -> str | None:
+        """Return the record id of the HTTP response of a page; raise StoreError like `read_text`."""
+        return self._read(location, "response", expect_url).headers.get("warc-record-id")
+
     def _read(self, location: Location, kind: str, expect_url: str | None) -> Record:
         position = self._position(location)
         try:
@@ -47,10 +51,10 @@ class WarcReader:
         return record
 
     def _position(self, location: Location) -> str:
-        return f"{self._directory / location.file} at byte {location.offset}"
+        return f"{self.directory / location.file} at byte {location.offset}"
 
     def _member(self, location: Location) -> bytes:
-        final = self._directory / location.file
+        final = self.directory / location.file
         # The file may get its final name between the first two attempts.
         for path in (final, open_name(final), final):
             try:

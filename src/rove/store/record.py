@@ -32,10 +32,14 @@ _VERSION = "WARC/1.1"
 _SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _ONE_LINE = {ord("\r"): " ", ord("\n"): " ", ord("\0"): " "}
 _UNREFERRING = (
-    "WARC-Type", "WARC-Target-URI", "WARC-Date", "WARC-Record-ID", "WARC-Concurrent-To", "WARC-Profile",
-    "WARC-Payload-Digest",
+    "WARC-Type", "WARC-Target-URI", "WARC-Date", "WARC-Record-ID", "WARC-Identified-Content-Language",
+    "WARC-Concurrent-To", "WARC-Profile", "WARC-Payload-Digest", "WARC-Identified-Payload-Type",
 )  # fmt: skip
 """The headers of a revisit record that do not name the page it refers to."""
+_PAYLOAD_TYPE = "WARC-Identified-Payload-Type"
+_TEXT_TYPE = "text/plain"
+_HTML_TYPE = "text/html"
+_OTHER_TYPES = frozenset({"application/xhtml+xml", _TEXT_TYPE})
 _RENAMED = {"transfer-encoding": "X-Crawler-Transfer-Encoding", "content-length": "X-Crawler-Content-Length"}
 
 
@@ -49,6 +53,11 @@ class Record:
 
     headers: Mapping[str, str]
     block: bytes
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of a page."""
+        return tuple(filter(None, self.headers.get("warc-identified-content-language", "").split(",")))
 
 
 def new_record_id() -> str:
@@ -87,7 +96,11 @@ def text_record(page: Page, *, refers_to: str | None, sha1: bytes | None = None)
     headers = _page_headers("conversion", page, new_record_id())
     if refers_to is not None:
         headers.append(("WARC-Refers-To", refers_to))
-    headers += [("WARC-Block-Digest", _digest(sha1 or sha1_of(page.text))), ("Content-Type", "text/plain")]
+    headers += [
+        ("WARC-Block-Digest", _digest(sha1 or sha1_of(page.text))),
+        (_PAYLOAD_TYPE, _TEXT_TYPE),
+        ("Content-Type", _TEXT_TYPE),
+    ]
     return _record(headers, page.text)
 
 
@@ -104,6 +117,7 @@ def revisit_record(page: Page, *, sha1: bytes, url: str, fetched_at: float, besi
         ("WARC-Refers-To-Target-URI", url),
         ("WARC-Refers-To-Date", _date(fetched_at)),
         ("WARC-Payload-Digest", _digest(sha1)),
+        (_PAYLOAD_TYPE, _TEXT_TYPE),
     ]
     return _record(headers, b"")
 
@@ -128,6 +142,7 @@ def response_record(page: Page, *, record_id: str) -> bytes:
     headers += [
         ("WARC-Payload-Digest", _digest(sha1_of(source.wire_body))),
         ("WARC-Block-Digest", _digest(sha1_of(block))),
+        (_PAYLOAD_TYPE, _payload_type(source.response)),
         ("Content-Type", "application/http;msgtype=response"),
     ]
     return _record(headers, block)
@@ -191,12 +206,15 @@ def _warcinfo(*, filename: str, date: str, block: bytes) -> bytes:
 
 
 def _page_headers(kind: str, page: Page, record_id: str) -> list[tuple[str, str]]:
-    return [
+    headers = [
         ("WARC-Type", kind),
         ("WARC-Target-URI", page.url),
         ("WARC-Date", _date(page.fetched_at)),
         ("WARC-Record-ID", record_id),
     ]
+    if page.languages:
+        headers.append(("WARC-Identified-Content-Language", ",".join(page.languages)))
+    return headers
 
 
 def _record(headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
@@ -204,6 +222,12 @@ def _record(headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
     lines.append(f"Content-Length: {len(block)}")
     head = "\r\n".join(lines).encode("utf-8", "replace")
     return b"".join((head, HEAD_END, block, RECORD_END))
+
+
+def _payload_type(response: Response) -> str:
+    """Return the type as which rove read a page."""
+    sent = response.media_type
+    return sent if sent in _OTHER_TYPES else _HTML_TYPE
 
 
 def _http_head(response: Response, body_length: int) -> bytes:

@@ -32,6 +32,8 @@ class ScannedRecord(NamedTuple):
     headers: Mapping[str, str]
     text_hash: int | None = None
     """The hash by which the ledger knows the record's text, if it has one."""
+    block: bytes = b""
+    """The first bytes of its block, if they were asked for."""
 
     @property
     def end(self) -> int:
@@ -39,18 +41,21 @@ class ScannedRecord(NamedTuple):
         return self.offset + self.length
 
 
-def scan(fd: int) -> Iterator[ScannedRecord]:
-    """Yield the records of a file in order; raise NotARecord at the first bytes that are not a whole record."""
+def scan(fd: int, *, block_bytes: int = 0) -> Iterator[ScannedRecord]:
+    """Yield the records of a file in order; raise NotARecord at the first bytes that are not a whole record.
+
+    The records come with up to `block_bytes` bytes of their blocks.
+    """
     start = 0
-    while (record := _scan_record(fd, start)) is not None:
+    while (record := _scan_record(fd, start, block_bytes)) is not None:
         yield record
         start = record.end
 
 
-def _scan_record(fd: int, start: int) -> ScannedRecord | None:
+def _scan_record(fd: int, start: int, block_bytes: int) -> ScannedRecord | None:
     """Scan the record at an offset; return None at the end of the file."""
     stream = isal_zlib.decompressobj(GZIP_WBITS)
-    check = _RecordCheck()
+    check = _RecordCheck(block_bytes)
     position = start
     while not stream.eof:
         chunk = os.pread(fd, _STEP, position)
@@ -65,13 +70,16 @@ def _scan_record(fd: int, start: int) -> ScannedRecord | None:
             raise NotARecord(str(error)) from error
     end = position - len(stream.unused_data)
     headers = check.finish()
-    return ScannedRecord(start, end - start, headers, check.text_hash)
+    return ScannedRecord(start, end - start, headers, check.text_hash, check.block)
 
 
 class _RecordCheck:
     """Checks that a stream of bytes is exactly one record."""
 
-    def __init__(self) -> None:
+    def __init__(self, block_bytes: int) -> None:
+        self.block = b""
+        """The value for ScannedRecord.block."""
+        self._block_bytes = block_bytes
         self._head = b""
         self._headers: Mapping[str, str] | None = None
         self._left = 0
@@ -99,6 +107,8 @@ class _RecordCheck:
                 self._hash = xxhash.xxh3_64()
         if self._hash is not None:
             self._hash.update(data[: max(0, self._left - len(RECORD_END))])
+        if len(self.block) < self._block_bytes:
+            self.block += data[: min(self._block_bytes - len(self.block), max(0, self._left - len(RECORD_END)))]
         self._left -= len(data)
         self._tail = (self._tail + data[-len(RECORD_END) :])[-len(RECORD_END) :]
 

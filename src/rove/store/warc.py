@@ -8,30 +8,19 @@ they do no harm.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rove.model.ledger import Content, Location
-from rove.resources.spare_files import SpareFiles, at_once
+from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep, Page, Stored
-from rove.store.files import FileChanged, OpenFile, store_error, sync_directory
-from rove.store.record import (
-    compress,
-    new_record_id,
-    response_record,
-    revisit_record,
-    sha1_64,
-    sha1_of,
-    text_record,
-    warcinfo_record,
-)
+from rove.store.files import FileChanged, store_error
+from rove.store.record import new_record_id, response_record, revisit_record, sha1_64, sha1_of, text_record
+from rove.store.series import Series
 
-DEFAULT_MAX_FILE_BYTES = 1 << 30
 SHORTEST_SHARED = 256
 """Shorter texts, in bytes, are always stored, because a record that refers to another is as large."""
 
@@ -57,23 +46,28 @@ class WarcStore:
         name: str,
         software: str,
         info: Mapping[str, str] | None = None,
-        max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+        max_file_bytes: int = 1 << 30,
         spare: SpareFiles | None = None,
     ) -> None:
-        """`name` is the prefix of file names; `software` and `info` go into the warcinfo record of each file."""
-        self._opened = at_once if spare is None else spare.opened
+        """`name` is the prefix of file names; `software` and `info` go into the warcinfo record of each file.
+
+        Texts and responses go into files of their own, because replay tools take the first record of a page that they
+        find.
+        """
         self._directory = directory
-        self._keep = keep
-        self._name = name
-        self._info = {
+        info = {
             "software": software,
             "format": "WARC File Format 1.1",
             "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
             **(info or {}),
         }
-        self._max_file_bytes = max_file_bytes
-        self._serial = 0
-        self._file: OpenFile | None = None
+
+        def series(kind: str) -> Series:
+            return Series(directory, f"{name}-{kind}", info, max_file_bytes, spare)
+
+        self._raw = None if keep is Keep.TEXT else series(Keep.RAW)
+        self._text = None if keep is Keep.RAW else series(Keep.TEXT)
+        self._series = [kind for kind in (self._raw, self._text) if kind is not None]
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
     async def write(self, pages: Sequence[Page], known: Mapping[int, Content] | None = None) -> list[Stored]:
@@ -105,35 +99,46 @@ class WarcStore:
             raise store_error(error, f"write pages to {self._directory}") from error
 
     def _write(self, pages: Sequence[Page], texts: dict[int, _KnownText]) -> list[Stored]:
-        before = self._file
-        size_before = before.size if before else 0
-        touched = [before] if before else []
+        for series in self._series:
+            series.begin()
         try:
-            stored = [self._append(page, touched, texts) for page in pages]
-            self._commit(touched, has_new=touched[-1] is not before)
+            stored = self._append_all(pages, texts)
+            for series in self._series:
+                series.end()
         except FileChanged:
-            # Neither the end nor the name of the file is known any more, so the next batch starts a new one.
-            self._file = None
-            for file in touched:
-                if not file.closed:
-                    file.close()
+            for series in self._series:
+                series.abandon()
             raise
         except BaseException:
-            self._roll_back(before, size_before, touched)
+            for series in self._series:
+                series.roll_back()
             raise
         return stored
 
-    def _append(self, page: Page, touched: list[OpenFile], texts: dict[int, _KnownText]) -> Stored:
-        """Append a page's records to one file; start a new one if the last is full."""
-        if not touched or touched[-1].size >= self._max_file_bytes:
-            touched.append(self._begin_file())
-        file = touched[-1]
-        raw = raw_id = None
-        if self._keep is not Keep.TEXT:
-            raw_id = new_record_id()
-            raw = self._append_record(file, response_record(page, record_id=raw_id))
-        if self._keep is Keep.RAW:
-            return Stored(text=None, raw=raw)
+    def _append_all(self, pages: Sequence[Page], texts: dict[int, _KnownText]) -> list[Stored]:
+        """Append the records of a batch and make them durable.
+
+        The responses are durable before the first text is written: so whatever a crash leaves of the batch, no text
+        refers to a response that is missing.
+        """
+        raws: list[tuple[Location | None, str | None]] = [(None, None)] * len(pages)
+        if self._raw is not None:
+            raws = [self._append_raw(self._raw, page) for page in pages]
+            self._raw.sync()
+        if self._text is None:
+            return [Stored(text=None, raw=raw) for raw, _ in raws]
+        stored = [self._append_text(self._text, page, *raw, texts) for page, raw in zip(pages, raws, strict=True)]
+        self._text.sync()
+        return stored
+
+    def _append_raw(self, series: Series, page: Page) -> tuple[Location, str]:
+        record_id = new_record_id()
+        return series.append(response_record(page, record_id=record_id)), record_id
+
+    def _append_text(
+        self, series: Series, page: Page, raw: Location | None, raw_id: str | None, texts: dict[int, _KnownText]
+    ) -> Stored:
+        """Append the text of a page, or a record that refers to the page that had it first."""
         sha1 = sha1_of(page.text)
         short_hash = None
         if page.content_hash is not None and len(page.text) >= SHORTEST_SHARED:
@@ -142,66 +147,11 @@ class WarcStore:
             first = texts.setdefault(page.content_hash, own)
             if first is not own and first.sha1_64 == short_hash:
                 record = revisit_record(page, sha1=sha1, url=first.url, fetched_at=first.fetched_at, beside=raw_id)
-                text = self._append_record(file, record)
-                return Stored(text=text, raw=raw, is_copy=True, sha1_64=short_hash)
-        text = self._append_record(file, text_record(page, sha1=sha1, refers_to=raw_id))
+                return Stored(text=series.append(record), raw=raw, is_copy=True, sha1_64=short_hash)
+        text = series.append(text_record(page, sha1=sha1, refers_to=raw_id))
         return Stored(text=text, raw=raw, sha1_64=short_hash)
 
-    def _append_record(self, file: OpenFile, record: bytes) -> Location:
-        member = compress(record)
-        return Location(file=file.name, offset=file.append(member), length=len(member))
-
-    def _commit(self, touched: Sequence[OpenFile], *, has_new: bool) -> None:
-        """Sync the batch, then finish all its files except the last."""
-        for file in touched:
-            file.sync()
-        for file in touched[:-1]:
-            file.finish()
-        if has_new:
-            self._opened(lambda: sync_directory(self._directory))
-        self._file = touched[-1]
-
-    def _roll_back(self, before: OpenFile | None, size_before: int, touched: Sequence[OpenFile]) -> None:
-        """Restore the files as they were before the batch, as far as possible."""
-        self._file = None
-        for file in touched:
-            if file.closed:
-                continue
-            if file is not before:
-                with suppress(OSError):  # the next recovery cuts it
-                    file.discard()
-                continue
-            try:
-                file.cut(size_before)
-                self._file = file
-            except OSError:
-                file.close()
-
-    def _begin_file(self) -> OpenFile:
-        now = time.time()
-        stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(now))
-        if not self._directory.exists():
-            self._directory.mkdir(parents=True, exist_ok=True)
-            sync_directory(self._directory.parent)
-        while True:
-            path = self._directory / f"{self._name}-{stamp}-{self._serial:05d}.warc.gz"
-            self._serial += 1
-            try:
-                file = self._opened(partial(OpenFile.create, path))
-                break
-            except FileExistsError:
-                continue  # another store used this name in the same second
-        opening = warcinfo_record(filename=path.name, created_at=now, fields=self._info)
-        file.append(compress(opening))
-        return file
-
     def _finish(self) -> None:
-        file, self._file = self._file, None
-        if file is None:
-            return
-        try:
-            file.finish()
-        except OSError:
-            file.close()
-            raise
-        self._opened(lambda: sync_directory(self._directory))
+        with ExitStack() as stack:
+            for series in self._series:
+                stack.callback(series.finish)

@@ -39,6 +39,21 @@ def is_address(host: str) -> bool:
     return host.startswith("[") or host.rpartition(".")[2].isdigit()
 
 
+@lru_cache(maxsize=8_192)
+def suffix_and_domain(host: str, *, private: bool) -> tuple[str | None, str | None]:
+    """Return the public suffix of a host and the domain one level below; None where the list has none.
+
+    With `private`, the suffixes that companies offer count too, such as github.io.
+    """
+    suffixes = _listed_suffixes(private)
+    return suffixes.publicsuffix(host), suffixes.privatesuffix(host)
+
+
+@cache
+def _listed_suffixes(private: bool) -> PublicSuffixList:
+    return PublicSuffixList(accept_unknown=False, only_icann=not private)
+
+
 @cache
 def _suffixes() -> PublicSuffixList:
     # Loading takes a while, and some commands do not need the list.

@@ -29,6 +29,7 @@ from rove.fetch.visit_connection import VisitConnection
 from rove.frontier.contract import Frontier
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.urls import NewUrl, UrlState
+from rove.model.usage import Purpose
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.policy.concurrency import fixed
 from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
@@ -148,6 +149,7 @@ class World:
         self.harness = SqliteHarness(folder)
         self.fetcher = ScriptedFetcher()
         self.keep_raw = False
+        self.purpose: Purpose | None = None
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
         self.max_parsed_size = DEFAULT_MAX_PARSED_SIZE
@@ -218,6 +220,7 @@ class World:
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
             store=Keep.BOTH if self.keep_raw else Keep.TEXT,
+            purpose=self.purpose,
         )
         pressure = Pressure(settings, bounds=fixed(1), directory=self._folder, clock=self.now, on_news=lambda _: None)
         return CrawlContext(

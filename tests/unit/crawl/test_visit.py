@@ -11,6 +11,9 @@ from rove.fetch.contract import Request
 from rove.model.outcomes import TEMPORARY_FAILURES, FailureKind, Fetched, Outcome
 from rove.model.text_hash import text_hash
 from rove.policy.constants import VISIT_BUDGET
+from rove.policy.exclusions import Exclusions
+from rove.policy.gate import Gate
+from rove.policy.languages import OTHER_LANGUAGE
 from tests.unit.crawl.scripted import (
     DELAY,
     ROBOTS,
@@ -26,6 +29,9 @@ from tests.unit.crawl.scripted import (
     refused,
     wrong_type,
 )
+
+GERMAN = "Alle Menschen sind frei und gleich an Würde und Rechten geboren."
+ENGLISH = "All human beings are born free and equal in dignity and rights."
 
 
 class TestPages:
@@ -44,6 +50,21 @@ class TestPages:
         assert saved.fetched_at == row.started
         rows = await world.rows("SELECT url, depth, hops, assume_https FROM url WHERE depth = 3 ORDER BY url")
         assert rows == [(f"{A}/b", 3, 0, 0), ("http://c.test/", 3, 0, 0)]
+
+    async def test_the_languages_of_a_page_are_recorded_and_rank_its_links(self, world: World) -> None:
+        german = f"<p>{GERMAN}<a href=/de>x</a><a href=/x/x/x>x</a>"
+        await world.open(
+            f"{A}/", f"{A}/en", script={f"{A}/": page(german), f"{A}/en": page(f"{ENGLISH}<a href=/next>")}
+        )
+        world.gate = Gate(Exclusions(), languages=("deu",))
+        record = await world.visit()
+        assert [language.code for language in record.requests[-1].languages] == ["deu"]
+        assert world.pages[0].languages == ("deu",)
+        world.advance(DELAY)
+        assert [language.code for language in (await world.visit()).requests[-1].languages] == ["eng"]
+        rows = dict(await world.rows("SELECT url, priority FROM url WHERE state = 0"))
+        assert rows[f"{A}/de"] == 1
+        assert (rows[f"{A}/next"], rows[f"{A}/x/x/x"]) == (1 + OTHER_LANGUAGE, 5 + OTHER_LANGUAGE)
 
     async def test_the_answer_is_kept_if_it_is_to_be_stored(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": page("<p>raw")})

@@ -15,6 +15,7 @@ from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome
 from rove.model.text_hash import robots_name
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, RobotsStatus, Settled
+from rove.parse.html import Document
 from rove.policy.pacing import REPEATS_MEMORY
 from rove.store.contract import Page, Stored
 from tests.unit.crawl.scripted import crawl_url, page, redirect, refused, wrong_type
@@ -29,6 +30,10 @@ def held(clock_offset: float = 0.0, **changes: Any) -> HeldLease:
     """Return the lease as a process holds it."""
     lease = LEASE.replace(**changes)
     return HeldLease(lease=lease, deadline=100.0, clock_offset=clock_offset, origins={})
+
+
+def document(title: str = "") -> Document:
+    return Document(title=title, utf8=b"text", links=(), noindex=False, nofollow=False)
 
 
 @pytest.fixture
@@ -116,8 +121,8 @@ def test_settled_and_deferred_urls_are_in_the_result(record: VisitRecord) -> Non
 def test_pages_get_their_locations_in_order(record: VisitRecord) -> None:
     note(record, refused(404))
     note(record, page())
-    saved = Page(url=URL.text, fetched_at=1.0, text=b"text", source=None)
-    record.note_page(saved, title="A title", content_hash=-5)
+    saved = Page(url=URL.text, fetched_at=1.0, text=b"text", source=None, content_hash=-5)
+    record.note_page(saved, document(title="A title"), None)
     note(record, refused(404))
     where = Location(file="x.warc.gz", offset=1, length=2)
     record.note_stored([Stored(text=where, raw=None)])
@@ -132,7 +137,7 @@ def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
     for _ in range(2):
         note(record, page())
         saved = Page(url=URL.text, fetched_at=1.0, text=b"", source=None, content_hash=-5)
-        record.note_page(saved, title="", content_hash=-5)
+        record.note_page(saved, document(), None)
     record.note_stored([Stored(text=where, raw=None), Stored(text=where, raw=None, is_copy=True)])
     record.note_text(is_repeat=False, content=text)
     record.note_text(is_repeat=True, content=None)
@@ -146,7 +151,7 @@ def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
 @pytest.mark.parametrize("locations", [0, 2])
 def test_every_page_needs_exactly_one_location(record: VisitRecord, locations: int) -> None:
     note(record, page())
-    record.note_page(Page(url=URL.text, fetched_at=1.0, text=b"", source=None), title="", content_hash=0)
+    record.note_page(Page(url=URL.text, fetched_at=1.0, text=b"", source=None), document(), None)
     with pytest.raises(ValueError, match="zip"):
         record.note_stored([Stored(text=None, raw=None)] * locations)
 

@@ -8,6 +8,7 @@ import pytest
 from rove.errors import FrontierError
 from rove.frontier.queries import load_migrations
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row, request_values
+from rove.model.languages import Language
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
 
 ROW = RequestRow(
@@ -37,6 +38,11 @@ ROW = RequestRow(
     raw=Location(file="b.warc.gz", offset=14, length=15),
     marks=("one", "two"),
     is_copy=True,
+    languages=(Language("deu", 92), Language("eng", 5)),
+    usage=("search=y", "train-ai=n"),
+    usage_from=("content-usage", "tdm-meta"),
+    purpose="training",
+    simhash=-16,
 )
 
 

@@ -567,3 +567,39 @@ def test_two_requests_of_a_visit_at_once(ledger: Ledger, early: int, is_found: b
     last = ledger.rows[-1]
     ledger.rows[-1] = last.replace(began=last.began - early)
     assert (Check.ORDER in ledger.checks()) is is_found
+
+
+# usage
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "expected"),
+    [
+        ("", {}, ""),
+        ("User-agent: *\nContent-Usage: /x train-ai=n", {}, ""),
+        ("User-agent: *\nContent-Usage: / train-ai=n", {}, "https://a.test/robots.txt states train-ai=n"),
+        (None, {"usage": ("train-ai=n",), "usage_from": ("tdm-meta",)}, "its site (tdm-meta) states train-ai=n"),
+        ("", {"usage": ("search=n",), "usage_from": ("content-usage",)}, ""),
+    ],
+)
+@pytest.mark.parametrize("purpose", ["training", "search", ""])
+def test_a_page_that_was_kept_against_its_preference(
+    body: str | None, changes: dict[str, Any], expected: str, purpose: str
+) -> None:
+    ledger = Ledger()
+    ledger.visit(0, ledger.robots(A, body), ask(f"{A}/", purpose=purpose, **changes))
+    report = ledger.audit()
+    assert report.checked[Check.USAGE] == (purpose == "training")
+    if expected and purpose == "training":
+        (finding,) = report.findings
+        assert finding.check is Check.USAGE and finding.what == f"kept for training, although {expected}"
+        assert finding.numbers == {"usage": "train-ai=n"}
+    else:
+        assert not report.total
+
+
+def test_a_page_of_a_visit_that_did_not_count_was_not_kept() -> None:
+    ledger = Ledger()
+    page = ask(f"{A}/", purpose="training", usage=("train-ai=n",))
+    ledger.visit(0, ledger.robots(A), page, settlement=Settlement.LATE)
+    assert not ledger.audit().total

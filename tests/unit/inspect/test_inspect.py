@@ -17,6 +17,7 @@ from rove.inspect.lookup import domain_given, settling_request, site_named, url_
 from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
 from rove.model.counts import Counts
+from rove.model.languages import Language
 from rove.model.ledger import Location, RequestKind, RequestRow, Settlement
 from rove.model.request_counts import request_counts
 from rove.model.urls import NotAccepted, UrlState
@@ -204,8 +205,23 @@ ROW = RequestRow(
     content_hash=-1,
     title="A title",
     text=Location(file="x.warc.gz", offset=5, length=6),
+    languages=(Language("deu", 92), Language("eng", 5)),
+    simhash=-16,
+    usage=("search=y", "train-ai=n"),
+    usage_from=("content-usage",),
 )
-REDIRECT = ROW.replace(status=301, target="/y", title="", text=None, content_hash=None, size=0)
+REDIRECT = ROW.replace(
+    status=301,
+    target="/y",
+    title="",
+    languages=(),
+    simhash=None,
+    usage=(),
+    usage_from=(),
+    text=None,
+    content_hash=None,
+    size=0,
+)
 FAILURE = REDIRECT.replace(status=0, target="", error="timeout-connect", media_type="")
 
 
@@ -225,6 +241,12 @@ def test_a_page_as_an_object() -> None:
         "visit": 7,
         "fate": "settled",
         "marks": [],
+        "language": "deu",
+        "language_score": 0.92,
+        "simhash": "fffffffffffffff0",
+        "usage": "search=y train-ai=n",
+        "usage_from": ["content-usage"],
+        "languages": [{"code": "deu", "share": 0.92}, {"code": "eng", "share": 0.05}],
         "text_record": {"file": "x.warc.gz", "offset": 5, "length": 6},
         "revisit_record": None,
         "raw_record": None,
@@ -235,6 +257,7 @@ def test_a_page_as_an_object() -> None:
     ("row", "expected"),
     [
         (REDIRECT, {"status": 301, "redirect_to": "/y", "error": None, "content_hash": None}),
+        (REDIRECT, {"language": None, "language_score": None, "languages": [], "usage": None, "usage_from": []}),
         (FAILURE, {"status": 0, "error": "timeout-connect", "type": None, "title": None, "text_record": None}),
         (ROW.replace(is_copy=True), {"text_record": None, "revisit_record": page_json(ROW)["text_record"]}),
         (ROW.replace(marks=("tls-old",), settlement=Settlement.LATE), {"marks": ["tls-old"], "fate": "late"}),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rove.inspect.open_crawl import Archive
-from rove.inspect.request_rows import export_json
+from rove.inspect.request_rows import page_with_records
 from rove.model.ledger import Content, Location, RequestKind, RequestRow
 from rove.store.reader import WarcReader
 
@@ -57,9 +57,9 @@ async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
     stored = await crawl.text_of(ROW.replace(node="m2:/data"))
     assert (stored.where, stored.node, stored.copy_of) == (OWN, "m2:/data", "")
     assert not reader.asked
-    record = export_json(stored, "text")
+    record = page_with_records(stored)
     assert record["text_record"]["file"] == "own.warc.gz"
-    assert (record["revisit_record"], record["copy_of"], record["text"]) == (None, None, "text")
+    assert (record["revisit_record"], record["copy_of"]) == (None, None)
     assert crawl.read(await crawl.text_of(ROW.replace(text=None))) is None
 
 
@@ -71,7 +71,7 @@ async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
         stored = await crawl.text_of(row)
         assert (stored.where, stored.node, stored.copy_of) == (SHARED, of_text, "http://b.test/")
     assert reader.asked == 1
-    record = export_json(stored, None)
+    record = page_with_records(stored)
     assert record["text_record"]["file"] == "shared.warc.gz"
     assert record["revisit_record"]["file"] == "own.warc.gz"
     assert record["copy_of"] == "http://b.test/"
@@ -81,7 +81,7 @@ async def test_a_page_that_has_inherited_a_text_is_nobodys_copy() -> None:
     crawl, _ = archive(TEXT.replace(url=ROW.url))
     stored = await crawl.text_of(ROW.replace(is_copy=True))
     assert (stored.where, stored.copy_of) == (SHARED, "")
-    assert export_json(stored, None)["copy_of"] is None
+    assert page_with_records(stored)["copy_of"] is None
 
 
 async def test_a_copy_of_what_was_deleted_has_no_text() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rove.errors import UsageError
-from rove.inspect.export import examples_first
+from rove.export.chosen import examples_first
 from rove.inspect.follow import Follower
 from rove.inspect.lookup import other_spellings, site_named, url_meant
 from rove.inspect.moments import parse_moment

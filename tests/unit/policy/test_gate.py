@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rove.errors import UsageError
+from rove.frontier.priority import FOREIGN
+from rove.model.languages import Language
 from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, NotAccepted
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.exclusions import Exclusions, parse_exclusions
 from rove.policy.file_types import file_types_with
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
+from rove.policy.languages import OTHER_LANGUAGE
 from rove.urls.canonical import CrawlUrl
 from tests.unit.crawl.scripted import crawl_url
 
@@ -103,6 +106,30 @@ def test_a_link_to_a_file_without_text_is_not_taken() -> None:
     assert gate.admits(crawl_url("http://excluded.test/a.jpg"), depth=1) is NotAccepted.EXCLUDED
     own = Gate(Exclusions(), file_types=file_types_with(("html",), built_in=False))
     assert (own.admits(picture, depth=1), own.admits(page, depth=1)) == (0, NotAccepted.FILE_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        ([Language("deu", 99)], {"/x": 0, "/list?sort=price": 1 + OTHER_LANGUAGE}),
+        ([Language("eng", 99)], {"/x": OTHER_LANGUAGE, "/list?sort=price": 1 + OTHER_LANGUAGE}),
+        ([], {"/x": OTHER_LANGUAGE, "/list?sort=price": 1 + OTHER_LANGUAGE}),
+    ],
+    ids=["preferred", "other", "unknown"],
+)
+@pytest.mark.parametrize("preferred", [("deu", "fra"), ()])
+def test_links_of_pages_in_other_languages_and_possible_traps_wait_behind(
+    languages: list[Language], expected: dict[str, int], preferred: tuple[str, ...]
+) -> None:
+    gate = Gate(Exclusions(), languages=preferred, year=2026)
+    source = crawl_url("http://a.test/")
+    refused: list[tuple[NotAccepted, CrawlUrl]] = []
+    links = [crawl_url(f"http://a.test{path}") for path in expected]
+    offers = gate.admitted(
+        links, depth=1, source=source, own_domains=(source.domain,), refused=refused, languages=languages
+    )
+    assert [offer.penalty for offer in offers] == (list(expected.values()) if preferred else [0, 1])
+    assert not refused and OTHER_LANGUAGE + 1_000 < FOREIGN
 
 
 @pytest.mark.parametrize("depth", [1, 3, 4])

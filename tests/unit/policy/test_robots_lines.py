@@ -28,16 +28,20 @@ def test_a_file_is_reduced_to_what_applies_to_rove() -> None:
         b"# a comment\nUser-agent: other\nDisallow: /other\nCrawl-delay: 9\n"
         b"User-agent: *\nDisallow: /all\nSitemap: https://a.test/1.xml\n"
         b"User-agent: Rove/2.0\nDissallow /private\nAllow: /priv\xc3\xa4te$ # yes\nDisallow:\nCrawl-delay: 2.5\n"
+        b"License: https://a.test/terms.xml\nContent-Signal: ai-train=no\n"
+        b"User-agent: other\nContent-Usage: train-ai=n\n"
     )
     result, _ = reduced(body)
     first, *lines = result.body.decode().splitlines()
     assert first == f"# {len(body)} bytes, of which these apply to rove:"
     assert lines == [
+        "Content-Signal: ai-train=no",
         "User-agent: rove",
         "Disallow: /private",
         "Allow: /priväte$",
         "Crawl-delay: 2.5",
         "Sitemap: https://a.test/1.xml",
+        "License: https://a.test/terms.xml",
     ]
     assert not result.is_cut
 
@@ -53,6 +57,8 @@ LINES = st.sampled_from(
         *("User-agent: *", "User-agent: rove", "user-agent:other", "User agent rove", "# comment", "", "nonsense"),
         *("Disallow: /a", "Allow: /a/b", "Disallow: /*c$", "Disallow:", "disallow: /%7ea?x=%3a", "Dissalow: /ü"),
         *("Crawl-delay: 3", "Crawl-delay: .5", "Sitemap: https://a.test/s", "Allow : *d", "\tDisallow:\t/e # no"),
+        *("Content-Usage: train-ai=n", "Content-usage: /a/ü train-ai=y # no", "Content-Signal: /a search=no"),
+        *("content signal: ai-train=no, search=yes", "License: https://a.test/l", "Licence: nowhere"),
     ]
 )
 PATHS = ("/", "/a", "/a/b", "/a/bc", "/xc", "/~a?x=:", "/%C3%BC", "/yd", "/e", "/robots.txt")
@@ -66,6 +72,7 @@ def test_the_reduced_file_means_the_same(lines: list[str], line_end: str, is_utf
     whole, kept = Rules(body), Rules(reduced(body)[0].body)
     assert [whole.allows(A + path) for path in PATHS] == [kept.allows(A + path) for path in PATHS]
     assert (whole.crawl_delay, whole.sitemaps) == (kept.crawl_delay, kept.sitemaps)
+    assert [whole.usage_of(A + path) for path in PATHS] == [kept.usage_of(A + path) for path in PATHS]
 
 
 @pytest.mark.parametrize(

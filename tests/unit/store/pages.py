@@ -67,9 +67,9 @@ def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def whole_file(directory: Path) -> Path:
-    """Return the only file in a directory."""
-    (path,) = directory.iterdir()
+def whole_file(directory: Path, kind: str = "") -> Path:
+    """Return the only file of a kind in a directory: 'text', 'raw', or any."""
+    (path,) = directory.glob(f"*-{kind}-*" if kind else "*")
     return path
 
 

@@ -86,7 +86,7 @@ class Rows:
         assert sorted(results) == sorted(expected)
 
 
-def stored(directory: Path, groups: Sequence[Sequence[Page]], keep: Keep = Keep.BOTH, **options: int) -> Rows:
+def stored(directory: Path, groups: Sequence[Sequence[Page]], keep: Keep = Keep.TEXT, **options: int) -> Rows:
     """Make a store with one file per batch, and its rows."""
     rows = Rows(directory=directory)
 

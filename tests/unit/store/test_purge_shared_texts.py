@@ -38,7 +38,9 @@ class Shared:
             if hash == text_hash(SHARED.encode()) and where == self.location:
                 if left:
                     heir = left[0]
-                    return {where.offset: Heir(url=heir.url, fetched_at=9.0, domain=3, visit=4)}
+                    raw = self.rows.locations.get((heir.url, "raw"))
+                    response = None if raw is None else WarcReader(self.rows.directory).response_id(raw, heir.url)
+                    return {where.offset: Heir(url=heir.url, fetched_at=9.0, domain=3, visit=4, response_id=response)}
                 self.location = None
         return {}
 
@@ -96,7 +98,7 @@ def _bytes_at(directory: Path, at: Location) -> bytes:
     return (directory / at.file).read_bytes()[at.offset : at.offset + at.length]
 
 
-def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> Shared:
+def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.TEXT) -> Shared:
     """Make files of pages with the same text, which the first one has and the others refer to, and other pages."""
     rows = Rows(directory=directory)
     hash = text_hash(SHARED.encode())
@@ -158,7 +160,10 @@ def test_a_shared_text_stays_for_the_other_pages(tmp_path: Path, domains: list[l
     first_stays = domains[0][0] == KEPT
     assert heir[TARGET].startswith("https://kept.example/")
     if not first_stays:
-        assert heir["warc-date"] == "1970-01-01T00:00:09Z" and "warc-refers-to" not in heir
+        assert heir["warc-date"] == "1970-01-01T00:00:09Z"
+        raw = texts.rows.locations.get((heir[TARGET], "raw"))
+        response = None if raw is None else decompress(_bytes_at(tmp_path, raw)).headers["warc-record-id"]
+        assert heir.get("warc-refers-to") == response and (response is None) is (keep is Keep.TEXT)
     names = files(tmp_path)
     assert texts.run() == [] and files(tmp_path) == names
 
@@ -173,7 +178,7 @@ def test_a_file_that_only_refers_to_purged_pages_is_rewritten(tmp_path: Path) ->
     texts = shared(tmp_path, [GONE], [KEPT])
     _, second = files(tmp_path)
     done = texts.run()
-    assert [(step.removed, step.records) for step in done] == [(4, 1), (0, 4)]
+    assert [(step.removed, step.records) for step in done] == [(2, 1), (0, 2)]
     assert list(done[1].lengths) and files(tmp_path)[1] == second.replace(".warc", "-p1.warc")
     texts.check_end()
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from rove.errors import StoreError
 from rove.model.ledger import Location
-from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from tests.unit.store.pages import page, whole_file, write
 
@@ -18,7 +17,7 @@ from tests.unit.store.pages import page, whole_file, write
 @pytest.fixture
 def text(tmp_path: Path) -> Location:
     """Store three texts and return the location of the second."""
-    _, stored, _ = write(tmp_path, [page(n, f"text {n}") for n in range(3)], Keep.BOTH)
+    _, stored, _ = write(tmp_path, [page(n, f"text {n}") for n in range(3)])
     assert stored.text is not None
     return stored.text
 

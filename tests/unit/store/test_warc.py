@@ -59,28 +59,34 @@ def test_the_requested_parts_are_stored_and_read_back(tmp_path: Path, keep: Keep
             assert item.raw is not None and source.source is not None
             message = reader.read_raw(item.raw, source.url)
             assert message.partition(b"\r\n\r\n")[2] == source.source.wire_body
-    path = whole_file(tmp_path)
-    assert passes_warcio_check(path)
-    kinds = {Keep.TEXT: ["conversion"], Keep.RAW: ["response"], Keep.BOTH: ["response", "conversion"]}
-    assert [record.rec_type for record, _ in warcio_records(path)] == ["warcinfo", *kinds[keep] * len(PAGES)]
+    kinds = {"raw": "response", "text": "conversion"}
+    if keep is not Keep.BOTH:
+        kinds = {keep.value: kinds[keep.value]}
+    assert len(files(tmp_path)) == len(kinds), "texts and responses are in files of their own"
+    for kind, record_type in kinds.items():
+        path = whole_file(tmp_path, kind)
+        assert passes_warcio_check(path)
+        assert [record.rec_type for record, _ in warcio_records(path)] == ["warcinfo", *[record_type] * len(PAGES)]
 
 
 def test_a_text_record_refers_to_its_response_record(tmp_path: Path) -> None:
     write(tmp_path, PAGES[:2], Keep.BOTH)
-    _, raw, text, *_ = (record.rec_headers for record, _ in warcio_records(whole_file(tmp_path)))
-    assert text.get_header("WARC-Refers-To") == raw.get_header("WARC-Record-ID")
+    raws, texts = (warcio_records(whole_file(tmp_path, kind))[1:] for kind in ("raw", "text"))
+    for (raw, _), (text, _) in zip(raws, texts, strict=True):
+        assert text.rec_headers.get_header("WARC-Refers-To") == raw.rec_headers.get_header("WARC-Record-ID")
 
 
 def test_locations_are_exact(tmp_path: Path) -> None:
     stored = write(tmp_path, PAGES, Keep.BOTH)
-    path = whole_file(tmp_path)
-    locations = [location for item in stored for location in (item.raw, item.text) if location]
-    assert all(location.file == path.name for location in locations)
-    for location in locations:
-        decompress(member(path, location))
-    ends = [location.offset + location.length for location in locations]
-    assert ends[:-1] == [location.offset for location in locations[1:]]
-    assert ends[-1] == path.stat().st_size
+    for kind in ("raw", "text"):
+        path = whole_file(tmp_path, kind)
+        locations: list[Location] = [getattr(item, kind) for item in stored]
+        assert all(location.file == path.name for location in locations)
+        for location in locations:
+            decompress(member(path, location))
+        ends = [location.offset + location.length for location in locations]
+        assert ends[:-1] == [location.offset for location in locations[1:]]
+        assert ends[-1] == path.stat().st_size
 
 
 def test_each_file_starts_with_a_warcinfo_record(tmp_path: Path) -> None:
@@ -131,23 +137,22 @@ def test_a_batch_may_span_several_files(tmp_path: Path) -> None:
     async def run() -> list[Stored]:
         writer = store(tmp_path, Keep.BOTH, max_file_bytes=1_500)
         stored = await writer.write([page(n, f"text {n}") for n in range(10)])
-        assert sum(name.endswith(".open") for name in files(tmp_path)) == 1
+        assert sum(name.endswith(".open") for name in files(tmp_path)) == 2
         await writer.close()
         return stored
 
     stored = asyncio.run(run())
-    used = {item.text.file for item in stored if item.text}
-    assert len(used) > 2
+    used = {location.file for item in stored for location in (item.text, item.raw) if location}
+    assert len(used) > 4
     assert files(tmp_path) == sorted(used)
     reader = WarcReader(tmp_path)
     for number, item in enumerate(stored):
         assert item.text and item.raw
-        assert item.text.file == item.raw.file
         assert reader.read_text(item.text, f"https://example.com/{number}") == f"text {number}"
     for name in used:
         assert passes_warcio_check(tmp_path / name)
-        *_, last = (item for item in stored if item.text and item.text.file == name)
-        assert last.raw and last.raw.offset < 1_500
+        locations = [at for item in stored for at in (item.text, item.raw) if at and at.file == name]
+        assert locations[-1].offset < 1_500
 
 
 def test_files_of_many_stores_do_not_collide(tmp_path: Path) -> None:

@@ -1080,6 +1080,15 @@ ORDER BY domain, visit, seq LIMIT :limit::bigint;
 {request_rows} WHERE content_hash = :hash::bigint AND is_copy AND (visit, seq) > (:visit::bigint, :seq::smallint)
 ORDER BY visit, seq LIMIT :limit::bigint;
 
+-- name: copy_counts
+-- How many pages have a text that is stored as another page's.
+SELECT e.hash, (SELECT count(*) FROM request WHERE content_hash = e.hash AND is_copy)
+FROM unnest(:hashes::bigint[]) AS e (hash);
+
+-- name: depths
+SELECT u.domain, u.fingerprint, u.depth FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)
+JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint;
+
 -- name: relocate_pages
 -- After a purge.
 UPDATE request AS r SET text_file = e.text_file, text_offset = e.text_offset, text_length = e.text_length,

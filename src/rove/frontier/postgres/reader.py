@@ -101,6 +101,12 @@ class PostgresTables:
         rows = await fetch_contents(self._database, hashes)
         return {row[0]: content_record(row, await self._node(row[-1])) for row in rows}
 
+    async def copy_counts(self, hashes: list[int]) -> list[Any]:
+        return await self.fetch("copy_counts", hashes=hashes)
+
+    async def depths(self, keys: list[tuple[int, int]]) -> list[Any]:
+        return await self._database.batch("depths", ("domains", "fingerprints"), keys)
+
     async def _node(self, machine: int) -> str:
         """Return the host and path of a node, '' for this one."""
         if machine not in self._nodes:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rove.errors import FrontierError
 from rove.frontier.records import Policy
 from rove.frontier.sanitize import storable
+from rove.model.languages import languages_from, languages_text
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
 from rove.model.visits import VisitResult
 
@@ -63,6 +64,11 @@ _FIELDS = (
     _enum("settlement", Settlement),
     _Column("marks", "text", write=" ".join, read=lambda value: tuple(value.split())),
     _Column("is_copy", "boolean", read=bool),
+    _Column("languages", "text", write=languages_text, read=languages_from),
+    _Column("usage", "text", write=" ".join, read=lambda value: tuple(value.split())),
+    _Column("usage_from", "text", write=" ".join, read=lambda value: tuple(value.split())),
+    _Column("purpose", "text"),
+    _Column("simhash", "bigint"),
 )
 _LOCATIONS = ("text", "raw")
 _LOCATION_PARTS = (

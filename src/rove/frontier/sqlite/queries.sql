@@ -840,6 +840,15 @@ WHERE (domain, visit, seq) > (:domain, :visit, :seq) ORDER BY domain, visit, seq
 SELECT {request_columns} FROM request
 WHERE content_hash = :hash AND is_copy AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
+-- name: copy_counts
+-- rows: hashes. How many pages have a text that is stored as another page's.
+SELECT e.value, (SELECT count(*) FROM request WHERE content_hash = e.value AND is_copy) FROM json_each(:rows) AS e;
+
+-- name: depths
+-- rows: [domain, fingerprint].
+SELECT u.domain, u.fingerprint, u.depth FROM json_each(:rows) AS e
+CROSS JOIN url AS u ON u.domain = e.value ->> 0 AND u.fingerprint = e.value ->> 1;
+
 -- name: relocate_pages
 -- rows: [visit, seq, is_copy, text_file, text_offset, text_length, raw_file, raw_offset, raw_length]. After a purge.
 UPDATE request SET is_copy = e.value ->> 2, text_file = e.value ->> 3, text_offset = e.value ->> 4,

@@ -95,6 +95,12 @@ class SqliteTables:
     async def explain_query(self, name: str) -> list[str]:
         return await explain_query(self._database, name)
 
+    async def copy_counts(self, hashes: list[int]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("copy_counts", hashes))
+
+    async def depths(self, keys: list[tuple[int, int]]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("depths", keys))
+
     async def now(self) -> int:
         if self._clock is not None:
             return self._clock()

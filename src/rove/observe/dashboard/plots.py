@@ -14,7 +14,7 @@ from rove.observe.plot_reading import read_plot, sampled_time
 from rove.observe.series import Plot
 
 DEFAULT_SECONDS = 3_600.0
-SHORTEST_SECONDS = 300.0
+SHORTEST_SECONDS = 120.0
 LONGEST_SECONDS = 10 * 365 * 86_400.0
 MOST_STEPS = 400
 """Steps of a plot: about one for each two pixels of a wide screen."""

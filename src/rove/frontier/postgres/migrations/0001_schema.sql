@@ -176,6 +176,7 @@ CREATE TABLE request (
     started      double precision NOT NULL,         -- wall clock, for people
     size         bigint   NOT NULL,
     content_hash bigint,
+    simhash      bigint,                            -- of the page's text; near duplicates differ in few bits
     text_offset  bigint,
     text_length  bigint,
     raw_offset   bigint,
@@ -202,6 +203,10 @@ CREATE TABLE request (
     delay_from   text     NOT NULL DEFAULT 'delay', -- model.ledger.DelaySource
     settlement   text     NOT NULL DEFAULT '',      -- model.ledger.Settlement
     marks        text     NOT NULL DEFAULT '',      -- what was cut, dropped or doubtful, by name
+    languages    text     NOT NULL DEFAULT '',      -- model.languages.languages_text
+    usage        text     NOT NULL DEFAULT '',      -- what the site states about the use of the page (model.usage)
+    usage_from   text     NOT NULL DEFAULT '',      -- where it states that
+    purpose      text     NOT NULL DEFAULT '',      -- for which the page was kept
     PRIMARY KEY (visit, seq)
 );
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
@@ -306,15 +311,17 @@ CREATE VIEW v_requests AS
 SELECT r.visit, r.seq AS number, d.name AS domain, r.kind, r.url, utc_time(r.started * 1000) AS requested,
     (r.ended - r.began) / 1000.0::double precision AS seconds, r.status, nullif(r.error, '') AS error,
     nullif(r.media_type, '') AS media_type, r.size AS bytes, r.truncated, nullif(r.target, '') AS redirect_to,
-    nullif(r.title, '') AS title, nullif(r.marks, '') AS marks, nullif(r.address, '') AS address,
+    nullif(r.title, '') AS title, nullif(r.marks, '') AS marks,
+    nullif(left(r.languages, 3), '') AS language, nullif(r.languages, '') AS languages,
+    nullif(r.usage, '') AS usage, nullif(r.usage_from, '') AS usage_from, nullif(r.purpose, '') AS purpose, r.simhash, nullif(r.address, '') AS address,
     r.text_file IS NOT NULL OR r.raw_file IS NOT NULL AS stored, r.is_copy AS copy,
     CASE r.settlement WHEN '' THEN 'settled' ELSE r.settlement END AS fate,
     r.delay / 1000.0::double precision AS delay_after, r.delay_from, r.process, m.host AS machine
 FROM request AS r LEFT JOIN domain AS d ON d.id = r.domain LEFT JOIN machine AS m ON m.id = r.machine;
 
 CREATE VIEW v_pages AS
-SELECT url, domain, requested AS fetched, seconds, status, media_type, bytes, truncated, title, copy, marks, visit,
-    machine
+SELECT url, domain, requested AS fetched, seconds, status, media_type, bytes, truncated, title, copy, marks, language,
+    languages, usage, usage_from, purpose, simhash, visit, machine
 FROM v_requests WHERE kind = 'page' AND stored;
 
 CREATE VIEW v_urls AS

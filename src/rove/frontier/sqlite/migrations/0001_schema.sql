@@ -158,6 +158,11 @@ CREATE TABLE request (
     process      INTEGER NOT NULL DEFAULT 0,
     settlement   TEXT    NOT NULL DEFAULT '',   -- model.ledger.Settlement
     marks        TEXT    NOT NULL DEFAULT '',   -- what was cut, dropped or doubtful, by name
+    languages    TEXT    NOT NULL DEFAULT '',   -- model.languages.languages_text
+    usage        TEXT    NOT NULL DEFAULT '',   -- what the site states about the use of the page (model.usage)
+    usage_from   TEXT    NOT NULL DEFAULT '',   -- where it states that
+    purpose      TEXT    NOT NULL DEFAULT '',   -- for which the page was kept
+    simhash      INTEGER,                       -- of the page's text; near duplicates differ in few bits
     is_copy      INTEGER NOT NULL DEFAULT 0,    -- its text is stored under `content`
     PRIMARY KEY (visit, seq)
 ) WITHOUT ROWID;
@@ -256,14 +261,16 @@ SELECT r.visit, r.seq AS number, d.name AS domain, r.kind, r.url,
     strftime('%Y-%m-%d %H:%M:%f', r.started, 'unixepoch') AS requested, (r.ended - r.began) / 1000.0 AS seconds,
     r.status, nullif(r.error, '') AS error, nullif(r.media_type, '') AS media_type, r.size AS bytes, r.truncated,
     nullif(r.target, '') AS redirect_to, nullif(r.title, '') AS title, nullif(r.marks, '') AS marks,
+    nullif(substr(r.languages, 1, 3), '') AS language, nullif(r.languages, '') AS languages,
+    nullif(r.usage, '') AS usage, nullif(r.usage_from, '') AS usage_from, nullif(r.purpose, '') AS purpose, r.simhash,
     nullif(r.address, '') AS address, r.text_file IS NOT NULL OR r.raw_file IS NOT NULL AS stored, r.is_copy AS copy,
     CASE r.settlement WHEN '' THEN 'settled' ELSE r.settlement END AS fate, r.delay / 1000.0 AS delay_after,
     r.delay_from, r.process, '' AS machine
 FROM request AS r LEFT JOIN domain AS d ON d.id = r.domain;
 
 CREATE VIEW v_pages AS
-SELECT url, domain, requested AS fetched, seconds, status, media_type, bytes, truncated, title, copy, marks, visit,
-    machine
+SELECT url, domain, requested AS fetched, seconds, status, media_type, bytes, truncated, title, copy, marks, language,
+    languages, usage, usage_from, purpose, simhash, visit, machine
 FROM v_requests WHERE kind = 'page' AND stored;
 
 CREATE VIEW v_urls AS

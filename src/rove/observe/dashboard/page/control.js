@@ -32,8 +32,8 @@ export function control(main) {
   main.append(section("Exclusions", list));
   exclusions(list);
   return {
-    update(state) {
-      everywhereLabel.hidden = !state.several_machines;
+    async update(reading) {
+      everywhereLabel.hidden = !(await reading).several_machines;
     },
   };
 }

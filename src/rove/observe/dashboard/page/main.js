@@ -34,10 +34,8 @@ async function refresh() {
   const mine = shown;
   try {
     if (!document.hidden) {
-      const state = await get("overview");
-      if (mine !== shown) return;
-      showState(state);
-      await view.update?.(state);
+      const state = get("overview");
+      await Promise.all([state.then((found) => mine === shown && showState(found)), view.update?.(state)]);
       if (mine === shown) complain(null);
     }
   } catch (error) {

@@ -7,7 +7,7 @@ import { chartOf } from "./plots.js";
 import { requestTable, urlLinks } from "./requests.js";
 
 export function overview(main) {
-  const limits = el("p.limits");
+  const limits = el("p.limits", { hidden: true });
   const tiles = el(".tiles");
   const funnel = el(".funnel");
   const answers = el(".columns");
@@ -28,13 +28,12 @@ export function overview(main) {
   const showExamples = (of, value, title) => openExamples(examples, of, value, title);
   return {
     leave: chart.leave,
-    async update(state) {
+    async update(reading) {
+      const [state, latest] = await Promise.all([reading, get("requests"), chart.update()]);
       showLimits(limits, state);
       showTiles(tiles, state);
       refill(funnel, state.funnel, () => funnelOf(state.funnel, showExamples));
       refill(machines, state.machines, () => machinesOf(state.machines));
-      await chart.update();
-      const latest = await get("requests");
       refill(requests, latest.requests, () => requestTable(latest.requests));
       const { errors, marks, leases_without_request: idle } = state.status;
       refill(answers, [latest.answers, errors, marks, idle], () => answersOf(state.status, latest.answers, showExamples));

@@ -1,0 +1,1 @@
+"""Data out: documents, indexes and archives in the formats that other programs read."""
