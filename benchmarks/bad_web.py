@@ -96,7 +96,7 @@ def crawled(folder: Path, minutes: float) -> Iterator[tuple[Phase, float, float]
     with site(web.answer) as served, (folder / "output").open("wb") as output:
         words = [sys.executable, "-m", "rove", "crawl", str(seeds), "--email", "benchmark@crawler.test"]
         words += ["--data-dir", str(data), "--delay", str(DELAY), "--allow-short-delay", *map(str, served.reach)]
-        words += ["--processes", "1", "--timeout", "20"]
+        words += ["--processes", "2", "--timeout", "20"]
         crawl = subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT)
         try:
             while not (data / "frontier.turn").exists():
