@@ -144,12 +144,13 @@ def main() -> int:
             says = ", ".join(f"{factor} {times}" for factor, times in factors(log, began, ended).most_common())
             print(f"{phase.name:16} {60 * options.minutes * phase.share:5.0f} s  limited by: {says or '-'}")
         print((folder / "output").read_text(errors="replace").strip().splitlines()[-1])
-        data = ["--data-dir", str(folder / "data")]
+        data = ["--data-dir", "data"]
         columns = "pages/s,errors,in_flight,request.page:p95,query.commit:p95"
         rove = [sys.executable, "-m", "rove"]
-        subprocess.run([*rove, "history", *data, "--columns", columns, "--step", "1m"], check=True)
+        subprocess.run([*rove, "history", *data, "--columns", columns, "--step", "1m"], check=True, cwd=folder)
         if options.output is not None:
-            subprocess.run([*rove, "plot", *data, "--output", str(options.output)], check=True)
+            output = str(options.output.resolve())
+            subprocess.run([*rove, "plot", *data, "--output", output], check=True, cwd=folder)
     return 0
 
 
