@@ -230,7 +230,7 @@ async def test_lost_connections_are_made_anew_without_news(server: PostgresServe
         for _ in range(5):
             connection = await asyncpg.connect(server.url)
             await connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rove'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'rove%'"
             )
             await connection.close()
             await crawl.goes_on()

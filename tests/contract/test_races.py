@@ -513,7 +513,7 @@ async def _held_up(crawl: Crawl) -> AsyncIterator[Callable[[], Awaitable[None]]]
 
 async def _until_waiting(crawl: Crawl, number: int) -> None:
     """Wait until this many of the crawl's connections wait for a lock."""
-    sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'rove'"
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'rove%'"
     deadline = time.monotonic() + PATIENCE
     while (await crawl.rows(sql))[0][0] < number:
         assert time.monotonic() < deadline, f"there are no {number} that wait"
