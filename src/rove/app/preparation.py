@@ -90,7 +90,7 @@ def _new(options: CrawlOptions, backend: Backend) -> Settings:
     if "email" not in options.settings:
         raise UsageError("--email is missing: webmasters must be able to reach you")
     limits = with_limits(Limits(), options.limits, pages=0, seconds=0.0)
-    return Settings(**options.settings, limits=limits).checked(options.sources).with_plan()
+    return Settings(**options.settings, limits=limits).checked(options.sources).with_plan().with_numbers()
 
 
 async def prepare(
@@ -182,7 +182,7 @@ def _changed(old: Settings, options: CrawlOptions) -> Settings:
             f"this crawl was started {_drop_params_text(old)} and cannot change that, because it would no longer "
             "recognize its own URLs; leave --drop-param out, or start a new crawl"
         )
-    return new.checked(options.sources)
+    return new.checked(options.sources).with_numbers()
 
 
 def _drop_params_text(settings: Settings) -> str:

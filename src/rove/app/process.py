@@ -173,4 +173,4 @@ def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> W
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """Return the gate with the exclusions that are in force."""
     exclusions = Exclusions(await catalog.exclusions())
-    return Gate(exclusions, max_depth=settings.max_depth, file_types=settings.skipped_file_types)
+    return Gate(exclusions, max_depth=settings.max_depth, file_types=settings.skipped_file_types, rules=settings.rules)

@@ -26,6 +26,7 @@ from rove.cli.options import (
     option,
     size,
 )
+from rove.cli.rules_file import READABLE_FILE, with_rules_of_file
 from rove.cli.run import run_crawl
 from rove.cli.types import (
     CONCURRENCY,
@@ -52,6 +53,7 @@ from rove.policy.constants import (
 )
 from rove.policy.file_types import parse_extension
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
+from rove.policy.rules import RuleKind, check_rule
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
@@ -87,6 +89,29 @@ network = partial(option, group=NETWORK)
     "--seeds-only/--no-seeds-only",
     **FLAG,
     help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
+)
+@what(
+    "--accept",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.ACCEPT)), "EXPR"),
+    help="Take only URLs for which this expression holds (docs/rules.md); repeatable: one must hold.",
+)
+@what(
+    "--reject",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.REJECT)), "EXPR"),
+    help="Take no URL for which this expression holds; repeatable.",
+)
+@what(
+    "--follow-if",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.FOLLOW_IF)), "EXPR"),
+    help="Take links only from pages for which this expression holds; repeatable: one must hold.",
+)
+@what(
+    "--rules",
+    **or_none(READABLE_FILE, "FILE"),
+    help="Take the rules from this file; they replace all that the crawl remembers.",
 )
 @what(
     "--max-depth",
@@ -198,6 +223,12 @@ network = partial(option, group=NETWORK)
     help="Keep the text of a page, its raw HTTP response, or both.",
 )
 @keep(
+    "--store-if",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.STORE_IF)), "EXPR"),
+    help="Store only pages for which this expression holds; repeatable: one must hold.",
+)
+@keep(
     "--max-page-size",
     **size(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
@@ -265,6 +296,7 @@ def crawl(context: click.Context, /, **given: Any) -> int:
 def crawl_options(given: dict[str, Any], sources: dict[str, str]) -> CrawlOptions:
     """Return the options of a crawl; `sources` names the file that a value comes from, if it comes from one."""
     given["drop_params"] = parse_names(given["drop_params"])
+    given |= with_rules_of_file(given)
     return CrawlOptions(
         **fields_given(CrawlOptions, given),
         settings=fields_given(Settings, given),

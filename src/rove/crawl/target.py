@@ -32,6 +32,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """Whether to request the URL whatever its extension: what a seed redirects to, or a compressed sitemap."""
         return self.depth == 0 or bool(self.sitemap_of)
 
+    @property
+    def depth_for_rules(self) -> int | None:
+        """The depth with which rules decide about the URL; None if they do not, because it is no page."""
+        return None if self.sitemap_of or self.is_robots else self.depth
+
     def as_new_url(self, penalty: int = 0, *, is_foreign: bool = False) -> NewUrl:
         """Return the row that adds this URL to the frontier."""
         return self.url.new_url(

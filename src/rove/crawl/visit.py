@@ -29,7 +29,14 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
-from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
+from rove.model.reasons import (
+    BlockReason,
+    FailReason,
+    not_stored_by_rules,
+    refused_status,
+    robots_unreachable,
+    unread_type,
+)
 from rove.model.text_hash import text_hash
 from rove.model.urls import UrlState
 from rove.model.visits import RobotsStatus
@@ -37,9 +44,11 @@ from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.sitemap import Listed, read_sitemap
 from rove.policy.challenges import is_challenge
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
+from rove.policy.expressions.facts import Subject
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
+from rove.policy.rules import RuledOut
 from rove.store.contract import Keep, Page
 from rove.urls.canonical import CrawlUrl, parse_base
 from rove.urls.domain import domain_of
@@ -125,7 +134,7 @@ class Visit:
         has_requested = False
         while target is not None:
             self.busy_with = target.url.fingerprint
-            verdict = await self._robots_check.verdict(target.url)
+            verdict = await self._robots_check.verdict(target.url, depth=target.depth_for_rules)
             if self._context.settings.sitemaps and not target.is_robots:
                 self._collect_sitemaps(target.url)
                 target = self._as_robots_names_it(target)
@@ -213,9 +222,12 @@ class Visit:
             self._give_up_at_wall(target)
             return
         self._record.mark(*document.marks)
-        self._add_links(document.links, target.url, depth=target.depth + 1)
+        not_stored = self._follow_links(target, document)
         if document.noindex:
             self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
+            return
+        if not_stored is not None:
+            self._settle(target, UrlState.BLOCKED, not_stored_by_rules(not_stored.rules))
             return
         content_hash = text_hash(document.utf8)
         page = Page(
@@ -227,6 +239,27 @@ class Visit:
         )
         self._record.note_page(page, title=document.title, content_hash=content_hash)
         self._settle(target, UrlState.DONE)
+
+    def _follow_links(self, target: Target, document: Document) -> RuledOut | None:
+        """Take the links of a page if the rules allow that; return why they do not allow to store it, if so."""
+        rules, not_stored = self._context.gate.rules, None
+        if rules.about_pages:
+            row = self._record.requests[-1]
+            page = Subject(
+                target.url.text,
+                depth=target.depth,
+                status=row.status,
+                type=row.media_type,
+                title=document.title,
+                text=document.utf8,
+            )
+            not_stored, not_followed = rules.against_storing(page), rules.against_following(page)
+            if not_followed is not None:
+                self._record.links_found += len(document.links)
+                self._record.not_accepted[not_followed.counter] += len(document.links)
+                return not_stored
+        self._add_links(document.links, target.url, depth=target.depth + 1)
+        return not_stored
 
     def _parse(self, target: Target, fetched: Fetched) -> Document:
         """Parse a page. No page takes long, because its length is limited."""
@@ -387,9 +420,16 @@ class Visit:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
         gate = self._context.gate
         self._record.links_found += 1
-        penalty = gate.admits(link.url, depth=link.depth, hops=link.hops, source=source, any_file=link.may_be_a_file)
+        penalty = gate.admits(
+            link.url,
+            depth=link.depth,
+            hops=link.hops,
+            source=source,
+            any_file=link.may_be_a_file,
+            is_sitemap=bool(link.sitemap_of),
+        )
         if not isinstance(penalty, int):
-            self._record.not_accepted[penalty] += 1
+            self._record.not_accepted[penalty.counter if isinstance(penalty, RuledOut) else penalty] += 1
             return False
         # What a seed redirects to counts as a seed, in whatever domain it is.
         is_foreign = link.depth > 0 and link.url.domain not in (source.domain, vouching)

@@ -1,7 +1,7 @@
 """Decides, without I/O, whether a URL may enter the frontier and whether it may be requested now.
 
-Exclusions, scope, ports, file types, trap signs and robots.txt come together here. The decisions are values, which the
-visit acts upon and `rove explain` renders.
+Exclusions, scope, ports, file types, trap signs, rules and robots.txt come together here. The decisions are values,
+which the visit acts upon and `rove explain` renders.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy import ports
 from rove.policy.constants import MAX_REDIRECT_CHAIN
 from rove.policy.exclusions import Exclusions
+from rove.policy.expressions.facts import Subject, host_of
 from rove.policy.file_types import FileTypes, file_types_with
 from rove.policy.retry import keeps_failing
 from rove.policy.robots import rules_of
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
+from rove.policy.rules import NO_RULES, RuledOut, Rules
 from rove.policy.traps import REFUSED, penalty
 from rove.urls.canonical import CrawlUrl
 
@@ -33,7 +35,8 @@ class Allowed:
 class Blocked:
     """The URL must never be requested."""
 
-    reason: BlockReason
+    reason: str
+    """A BlockReason, or the rules that reject it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,14 @@ class Gate:
         max_depth: int | None = None,
         file_types: FileTypes | None = None,
         year: int | None = None,
+        rules: Rules = NO_RULES,
     ) -> None:
         """Make the gate of a crawl.
 
         `file_types` are those whose links are not taken; None means the built-in ones. `year` is the current one, with
         which calendar URLs are compared; None reads the clock.
         """
+        self.rules = rules
         self.exclusions = exclusions
         """May be replaced while the crawl runs."""
         self._max_depth = max_depth
@@ -94,11 +99,20 @@ class Gate:
         return None
 
     def admits(
-        self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None, any_file: bool = False
-    ) -> int | NotAccepted:
+        self,
+        url: CrawlUrl,
+        *,
+        depth: int,
+        hops: int = 0,
+        source: CrawlUrl | None = None,
+        any_file: bool = False,
+        is_sitemap: bool = False,
+    ) -> int | NotAccepted | RuledOut:
         """Return the trap penalty with which a linked URL may enter the frontier, or why it may not.
 
-        `any_file` admits all types of files. Seeds are checked with `refuses` instead, because a URL that a person
+        `any_file` admits all types of files. Rules do not decide about a sitemap, only about the URLs in it.
+
+        Seeds are checked with `refuses` instead, because a URL that a person
         names is never refused as a trap or for its file type.
         """
         refusal = self.refuses(url, depth=depth, hops=hops, source=source)
@@ -107,7 +121,17 @@ class Gate:
         if not any_file and self._file_types.extension(url.text):
             return NotAccepted.FILE_TYPE
         cost = penalty(url.text, self._year)
-        return cost if cost < REFUSED else NotAccepted.TRAP
+        if cost >= REFUSED:
+            return NotAccepted.TRAP
+        if is_sitemap:
+            return cost
+        page = source or url
+        ruled_out = self._ruled_out(url.text, depth, page, is_own=url.domain == page.domain)
+        return cost if ruled_out is None else ruled_out
+
+    def rejects_seed(self, url: CrawlUrl) -> RuledOut | None:
+        """Return the rules that reject a seed, None if they do not. A seed counts as a link of its own host."""
+        return self._ruled_out(url.text, 0, url, is_own=True)
 
     def admitted(
         self,
@@ -142,15 +166,49 @@ class Gate:
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1
+        if self.rules.about_links:
+            return self._within_rules(new_urls, source, refused)
         return new_urls
 
-    def judge(self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0) -> Verdict:
+    def _within_rules(
+        self, links: Sequence[NewUrl], source: CrawlUrl, refused: MutableMapping[str, int]
+    ) -> list[NewUrl]:
+        """Return the links that the rules take; count the others in `refused`."""
+        taken: list[NewUrl] = []
+        for link in links:
+            ruled_out = self._ruled_out(link.url, link.depth, source, is_own=not link.is_foreign)
+            if ruled_out is None:
+                taken.append(link)
+            else:
+                refused[ruled_out.counter] = refused.get(ruled_out.counter, 0) + 1
+        return taken
+
+    def _ruled_out(self, text: str, depth: int, source: CrawlUrl, *, is_own: bool) -> RuledOut | None:
+        if not self.rules.about_links:
+            return None
+        is_same_host = host_of(text) == source.host
+        return self.rules.against_link(Subject(text, depth=depth, same_domain=is_own, same_host=is_same_host))
+
+    def judge(
+        self,
+        url: CrawlUrl,
+        origin: OriginRecord | None,
+        *,
+        crawl_delay: float = 0.0,
+        depth: int | None = None,
+    ) -> Verdict:
         """Decide whether a URL may be requested now; `origin` is the robots.txt record of its origin, if there is one.
 
-        `crawl_delay` is the longest Crawl-delay of all origins of the domain.
+        `crawl_delay` is the longest Crawl-delay of all origins of the domain. `depth` is None for a URL that no rule
+        decides about: a sitemap, or a robots.txt.
         """
         if self.exclusions.covers(url.host):
             return Blocked(BlockReason.EXCLUDED)
+        if depth is not None and self.rules.about_links:
+            # The rules may have changed since the URL entered the frontier.
+            ruled_out = self.rules.against_known(url.text, depth)
+            if ruled_out is not None:
+                return Blocked(ruled_out.reason)
         if origin is not None and origin.crawl_delay > MAX_CRAWL_DELAY and origin.valid_for <= 0:
             return NeedsRobots()  # the Crawl-delay may be shorter by now
         if max(crawl_delay, origin.crawl_delay if origin else 0.0) > MAX_CRAWL_DELAY:

@@ -46,6 +46,8 @@ def test_a_new_crawl_shows_its_defaults() -> None:
         ({"connect_to": ("a=1", "b=2")}, {}, "--connect-to a=1 b=2"),
         ({"dns_servers": ("9.9.9.9",)}, {}, "--dns-server 9.9.9.9"),
         ({"file_types": "visit", "skip_extensions": ("a", "b")}, {}, "--file-types visit, --skip-extension a b"),
+        ({"accept": ('tld == "de"', "seed")}, {}, """--accept 'tld == "de"' seed"""),
+        ({"store_if": ("text_length > 9",)}, {}, "--store-if 'text_length > 9'"),
         ({"horizon": 86_400.0}, {}, "--horizon 1d"),
         ({"max_page_size": 1536 << 10}, {}, "--max-page-size 1.5MiB"),
     ],
@@ -104,7 +106,7 @@ def test_where_the_horizon_comes_from(settings: Settings, given: dict[str, str],
 def test_every_option_that_is_remembered_can_be_shown() -> None:
     flags = {field.name for field in fields(Settings) if isinstance(field.default, bool)}
     stored = {field.name for kind in (Settings, Limits) for field in fields(kind)}
-    internal = {"email", "limits", "longest_plan", "pages_before", "seconds_before", "epoch"}
+    internal = {"email", "limits", "longest_plan", "numbered_rules", "pages_before", "seconds_before", "epoch"}
     assert {*LIMITS, *OTHERS, *flags} == stored - internal
 
 

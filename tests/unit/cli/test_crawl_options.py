@@ -66,6 +66,10 @@ def test_nothing_given_is_nothing_changed() -> None:
         ("--concurrency 9", "concurrency", 9),
         ("--seeds-only", "seeds_only", True),
         ("--no-seeds-only", "seeds_only", False),
+        ("--accept seed --accept depth<2", "accept", ("seed", "depth<2")),
+        ("--reject depth>3", "reject", ("depth>3",)),
+        ("--store-if status==200", "store_if", ("status==200",)),
+        ("--follow-if none", "follow_if", ()),
         ("--no-sitemaps", "sitemaps", False),
         ("--no-strict-tls", "strict_tls", False),
         ("--no-allow-short-delay", "allow_short_delay", False),
@@ -90,6 +94,31 @@ def test_nothing_given_is_nothing_changed() -> None:
 )
 def test_a_setting(words: str, name: str, value: Any) -> None:
     assert parsed(*words.split()).settings == {name: value}
+
+
+def test_rules_from_a_file_replace_all_others(tmp_path: Path) -> None:
+    file = tmp_path / "my-rules"
+    file.write_text('# only German pages\naccept tld == "de"\nreject path ~ "/tag/"\n')
+    given = {"accept": ('tld == "de"',), "reject": ('path ~ "/tag/"', "depth > 3"), "store_if": (), "follow_if": ()}
+    assert parsed("--rules", file, "--reject", "depth > 3").settings == given
+    assert parsed("--rules", "none").settings == dict.fromkeys(given, ())
+    with pytest.raises(UsageError, match=f"the rules file {tmp_path} cannot be read: Is a directory"):
+        parsed("--rules", tmp_path)
+    file.write_bytes(b"accept \xff")
+    with pytest.raises(UsageError, match="is not UTF-8 text"):
+        parsed("--rules", file)
+    file.write_text("accept tld = 1")
+    with pytest.raises(UsageError, match=f"{file}, line 1, after accept: column 5 of 'tld = 1': expected '=='"):
+        parsed("--rules", file)
+
+
+def test_a_bad_rule_is_refused_where_it_is_bad(config: Path) -> None:
+    with pytest.raises(click.BadParameter, match=r"column 8 of 'tld in \"de\"': expected '\(' after in"):
+        parsed("--accept", 'tld in "de"')
+    options = from_file(config, """reject = ['path ~ "/tag/"', "seed"]""")
+    assert options.settings == {"reject": ('path ~ "/tag/"', "seed")}
+    with pytest.raises(UsageError, match=r"store-if: column 1 of 'hots': there is no fact hots; did you mean host?"):
+        from_file(config, 'store-if = "hots"')
 
 
 @pytest.mark.parametrize(
@@ -122,7 +151,14 @@ def test_every_setting_can_be_lifted() -> None:
                 options = parsed(parameter.opts[0], parameter.type.word)
                 assert {**options.settings, **options.limits} == {parameter.name: DEFAULTS[parameter.name]}
                 lifted.add(parameter.name)
-    assert lifted == DEFAULTS.keys() - {"limits", "longest_plan", "pages_before", "seconds_before", "epoch"}
+    assert lifted == DEFAULTS.keys() - {
+        "limits",
+        "longest_plan",
+        "numbered_rules",
+        "pages_before",
+        "seconds_before",
+        "epoch",
+    }
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from rove.policy.concurrency import fixed
 from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
+from rove.policy.rules import NO_RULES, Rules
 from rove.policy.spread import Spread
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
@@ -192,9 +193,10 @@ class World:
         script: Script | None = None,
         exclude: Sequence[str] = (),
         max_depth: int | None = None,
+        rules: Rules = NO_RULES,
     ) -> None:
         """Open the frontier with these URLs in it."""
-        self.gate = Gate(Exclusions(exclude), max_depth=max_depth)
+        self.gate = Gate(Exclusions(exclude), max_depth=max_depth, rules=rules)
         self.fetcher = ScriptedFetcher(script)
         self._frontier = await self.harness.open(delay=DELAY, budget=VISIT_BUDGET)
         self._shutdown = Shutdown(self._frontier)

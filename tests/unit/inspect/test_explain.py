@@ -33,6 +33,7 @@ from tests.urls import FORM
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
 URL = url_given("https://www.a.test/x", FORM.in_full)
 SETTINGS = Settings(email="ops@crawler.test")
+REJECTING = replace(SETTINGS, reject=('path ~ "x"',)).with_numbers()
 RECORD = UrlRecord(
     domain=URL.domain,
     fingerprint=URL.fingerprint,
@@ -225,6 +226,39 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             "was not fetched: its domain asks for a Crawl-delay of more than a day",
         ),
         (settled(UrlState.BLOCKED, "why\x1b[2J"), UrlVerdict.BLOCKED, r"was not fetched: why\x1b[2J"),
+        (
+            {"settings": REJECTING},
+            UrlVerdict.RULED_OUT,
+            'would not be fetched: rejected by rule 1: path ~ "x"',
+        ),
+        (
+            {**settled(UrlState.BLOCKED, 'rejected by rule 1: path ~ "x"'), "settings": REJECTING},
+            UrlVerdict.RULED_OUT,
+            'was not fetched: rejected by rule 1: path ~ "x"',
+        ),
+        (
+            settled(UrlState.BLOCKED, 'rejected by rule 1: path ~ "x"'),
+            UrlVerdict.RULED_OUT,
+            (
+                'was not fetched: rejected by rule 1: path ~ "x"; the rules in force take it, '
+                "so it will be pending again"
+            ),
+        ),
+        (
+            settled(UrlState.BLOCKED, "not stored by rule 1: store only if seed"),
+            UrlVerdict.RULED_OUT,
+            f"{FETCHED_ON} but not stored by rule 1: store only if seed",
+        ),
+        (
+            {"record": None, "settings": REJECTING},
+            UrlVerdict.REFUSED,
+            f'{REFUSED}: rejected by rule 1: path ~ "x"',
+        ),
+        (
+            {"record": None, "settings": replace(SETTINGS, accept=("same_host",)).with_numbers()},
+            UrlVerdict.REFUSED,
+            f"{REFUSED} if it is on a page of another site: rejected by rule 1: accept only same_host",
+        ),
         ({"record": None}, UrlVerdict.ACCEPTED, ACCEPTED),
         ({"record": None, "domain": None, "origin": None}, UrlVerdict.ACCEPTED, ACCEPTED),
         (

@@ -20,7 +20,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SPACES = re.compile(r"\s*")
-_PRINTABLE_ONLY = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_UNSTORABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and bytes of the command line that are not UTF-8."""
 
 
 class ExpressionError(UsageError):
@@ -104,9 +105,9 @@ def _quoted(expression: str, start: int) -> tuple[str, int]:
     while (end := expression.find(quote, position)) >= 0:
         if expression[end - 1] != "\\" or end - 1 < position:
             text = "".join((*parts, expression[position:end]))
-            bad = _PRINTABLE_ONLY.search(text)
+            bad = _UNSTORABLE.search(text)
             if bad is not None:
-                raise ExpressionError(expression, start + 1, f"the text holds the control character {bad.group()!r}")
+                raise ExpressionError(expression, start + 1, f"the text holds {bad.group()!r}, which is not allowed")
             return text, end + 1
         parts += (expression[position : end - 1], quote)
         position = end + 1

@@ -1,0 +1,68 @@
+"""Rules in a real crawl: what is requested, stored and followed, and what the commands say about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.acceptance.command import crawl_options, rove, rove_each, write_lines
+from tests.acceptance.results import check_books, exported_urls, status_of
+from tests.acceptance.site import Reply, site
+
+A, B = "http://a.test", "http://b.test"
+TAG = 'path ~ "/tag/"'
+
+
+def answer(host: str, path: str) -> Reply:
+    """Answer like a site with tags, short pages, a redirect to a tag and a sitemap."""
+    match path:
+        case "/robots.txt":
+            return Reply(f"Sitemap: {A}/map.xml" if host == "a.test" else "", type="text/plain")
+        case "/map.xml":
+            urls = "".join(f"<url><loc>{A}{path}</loc></url>" for path in ("/listed", "/tag/listed"))
+            return Reply(f"<urlset>{urls}</urlset>", type="text/xml")
+        case "/":
+            links = ("/long", "/short", "/moved", "/tag/1", f"{B}/tag/2", f"{B}/page", "http://c.test/")
+            return Reply("A start page." + "".join(f'<a href="{link}">go</a>' for link in links))
+        case "/moved":
+            return Reply(status=302, headers={"Location": "/tag/3"})
+        case "/short":
+            return Reply('<p>Short.<a href="/from-short">go</a>')
+    return Reply(f"<title>{path}</title>A longer text about {path}.<a href='{path}/more'>more</a>")
+
+
+def test_rules_decide_what_is_requested_and_stored(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    seeds = write_lines(tmp_path / "seeds.txt", f"{A}/", f"{A}/tag/seed")
+    rules = write_lines(tmp_path / "rules", "# not the lists", f"reject {TAG}", "store-if seed or text_length > 15")
+    given = ["--accept", 'domain in ("a.test", "b.test")', "--follow-if", "depth < 1 or text_length < 15"]
+    with site(answer) as web:
+        options = [*crawl_options(data, delay=0.02), *web.reach, "--sitemaps"]
+        first = rove("crawl", seeds, *options, "--rules", rules, *given)
+    assert first.returncode == 0, first.stderr
+    pages = {f"{A}{path}" for path in ("/", "/long", "/short", "/moved", "/listed", "/from-short")} | {f"{B}/page"}
+    assert {url for url in web.pages if not url.endswith("map.xml")} == pages
+    assert exported_urls(data) == pages - {f"{A}/short", f"{A}/moved"}
+    assert f"seeds.txt, line 2: {A}/tag/seed is rejected by rule 2: {TAG}" in first.stderr
+    assert "1 new, 1 excluded or rejected by rules" in first.stderr
+    check_books(data, web.urls)
+    status = status_of(data)
+    # The seed, two links, the redirect and a URL of the sitemap; a link to another domain; the links of four pages.
+    assert status["not_accepted"] == {"rule-2": 5, "rule-1": 1, "rule-4": 4}
+    assert status["blocked"] == {"not stored by rule 3: store only if seed or text_length > 15": 1}
+    there = ["--data-dir", data]
+    tag, short, other = rove_each([["explain", url, *there] for url in (f"{A}/tag/9", f"{A}/short", "http://c.test/")])
+    assert (
+        f"{A}/tag/9 is not known to this crawl; a link to it would be refused: rejected by rule 2: {TAG}." in tag.stdout
+    )
+    assert " but not stored by rule 3: store only if seed or text_length > 15." in short.stdout
+    assert 'refused: rejected by rule 1: accept only domain in ("a.test", "b.test").' in other.stdout
+
+
+def test_bad_rules_are_refused_before_anything_is_created(tmp_path: Path) -> None:
+    seeds, data = write_lines(tmp_path / "seeds.txt", f"{A}/"), tmp_path / "data"
+    result = rove("crawl", seeds, *crawl_options(data), "--reject", 'path ~ "/tag/" and lang == "de"')
+    assert result.returncode == 2 and not data.exists()
+    assert (
+        "'--reject': column 20 of" in result.stderr
+        and "there is no fact lang; the facts are host, domain" in result.stderr
+    )
