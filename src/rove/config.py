@@ -28,6 +28,7 @@ from rove.policy.constants import (
 from rove.policy.file_types import FileTypes, file_types_with
 from rove.policy.identity import is_placeholder, is_plausible_email
 from rove.policy.rules import MAX_RULES, Rule, RuleKind, Rules, check_rule, rules_with
+from rove.policy.scope import SeedScope
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
 AUTO: Literal["auto"] = "auto"
@@ -108,8 +109,8 @@ class Settings:
     """Fetches in flight. By default as many as the web needs and the machine allows (policy/concurrency.py)."""
     max_depth: int | None = None
     """Links to follow from a seed."""
-    seeds_only: bool = False
-    """Stay on the domains of the seeds."""
+    scope: SeedScope = SeedScope.ANYWHERE
+    """How far links are followed from the seeds."""
     connect_to: tuple[str, ...] = ()
     """Rules PATTERN=ADDRESS[:PORT] that replace DNS for some hosts."""
     dns_servers: tuple[str, ...] = ()

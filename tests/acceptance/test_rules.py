@@ -66,3 +66,34 @@ def test_bad_rules_are_refused_before_anything_is_created(tmp_path: Path) -> Non
         "'--reject': column 20 of" in result.stderr
         and "there is no fact lang; the facts are host, domain" in result.stderr
     )
+
+
+def test_a_crawl_stays_in_the_directories_of_its_seeds(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    seeds = write_lines(tmp_path / "seeds.txt", f"{A}/docs/", f"{B}/docs/")
+
+    def reply(host: str, path: str) -> Reply:
+        match (host, path):
+            case (_, "/robots.txt"):
+                return Reply(status=404)
+            case ("b.test", "/docs/"):
+                return Reply(status=301, headers={"Location": f"http://www.b.test{path}"})
+            case (_, "/docs/out"):
+                return Reply(status=302, headers={"Location": "/blog/"})
+        links = ("/docs/1", "/docs/out", "/blog/", f"{A}/docs/2", f"{B}/", "http://c.test/docs/")
+        return Reply(f"About {host}{path}." + "".join(f'<a href="{link}">go</a>' for link in links))
+
+    with site(reply) as web:
+        result = rove("crawl", seeds, *crawl_options(data, delay=0.02, processes=2), *web.reach, "--scope", "path")
+    assert result.returncode == 0, result.stderr
+    inside = ("/docs/", "/docs/1", "/docs/out")
+    pages = {*(f"{A}{path}" for path in inside), f"{A}/docs/2"}
+    pages |= {f"{B}/docs/", *(f"http://www.b.test{path}" for path in inside)}
+    assert {*web.pages} == pages
+    out, inner, unknown = rove_each(
+        [["explain", url, "--data-dir", data] for url in (f"{A}/blog/", f"{A}/docs/3", "http://c.test/docs/")]
+    )
+    refused = "refused: only links into the directories of the seeds are followed, and it is in none of them."
+    assert refused in out.stdout and refused in unknown.stdout
+    assert "a link to it would be accepted" in inner.stdout
+    assert "in scope: links are followed only into the directories of the seeds" in inner.stdout

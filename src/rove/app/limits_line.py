@@ -47,6 +47,7 @@ LIMITS: dict[str, Callable[[Any], str]] = {
 }
 """The options that are always shown while they limit the crawl, and how to format each."""
 OTHERS: dict[str, Callable[[Any], str]] = {
+    "scope": str,
     "info_url": str,
     "store": str,
     "per_ip": str,

@@ -20,6 +20,7 @@ from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.seed_scope import ScopeCheck
 from rove.crawl.shutdown import Shutdown
 from rove.crawl.silence import SilentVisits
 from rove.datadir import DataDir
@@ -92,6 +93,7 @@ async def assembled(
             fetcher=fetcher,
             store=store,
             gate=await gate_of(catalog, settings),
+            scope=ScopeCheck(frontier, settings.scope, steady_seconds),
             form=form,
             inflight_log=inflight_log,
             pressure=pressure,

@@ -32,6 +32,7 @@ from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.retry_filter import RetryFilter
 from rove.policy.rules import RuledOut
+from rove.policy.scope import SeedScope
 from rove.urls.canonical import CrawlUrl, UrlForm
 from rove.urls.seed import LONGEST_LINE, is_seed, parse_seed, why_not_a_seed
 
@@ -131,10 +132,9 @@ def survey(path: Path, *, lines: int = SURVEYED_LINES) -> Survey:
 
 async def all_seeds_loaded(catalog: Catalog, settings: Settings) -> bool:
     """Whether the frontier has all seeds that it will ever get."""
-    # Seeds on a machine that has left are not waited for. With --seeds-only they are, because they define the scope.
-    return all(
-        source.finished or (source.is_abandoned and not settings.seeds_only) for source in await catalog.seed_sources()
-    )
+    # Seeds on a machine that has left are not waited for. With a --scope they are, because they define it.
+    has_scope = settings.scope is not SeedScope.ANYWHERE
+    return all(source.finished or (source.is_abandoned and not has_scope) for source in await catalog.seed_sources())
 
 
 class Bookmarks(Protocol):

@@ -54,6 +54,7 @@ from rove.policy.constants import (
 from rove.policy.file_types import parse_extension
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.policy.rules import RuleKind, check_rule
+from rove.policy.scope import SeedScope, parse_scope
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
@@ -86,9 +87,10 @@ network = partial(option, group=NETWORK)
     help="Domains never to contact, one per line; each covers its subdomains.",
 )
 @what(
-    "--seeds-only/--no-seeds-only",
-    **FLAG,
-    help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
+    "--scope",
+    **or_default(Parsed("scope", parse_scope), "|".join(SeedScope)),
+    default_text=SeedScope.ANYWHERE,
+    help="Follow links only to the domains, hosts or directories of the seeds, or anywhere.",
 )
 @what(
     "--accept",

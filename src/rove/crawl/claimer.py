@@ -19,6 +19,7 @@ from rove.errors import RoveError
 from rove.model.visits import Lease
 from rove.notation.log_line import log_line
 from rove.policy.constants import VISIT_BUDGET
+from rove.policy.scope import SeedScope
 from rove.policy.silence import SOON
 from rove.urls.origin import origin_of
 
@@ -204,8 +205,8 @@ class Claimer:
         settings = self._context.settings
         if settings.limits.max_pages is not None:
             self._pages_left = self._remaining_limits.pages_left(await self._frontier.pages())
-        # With --seeds-only, links into domains of seeds that are not loaded yet would count as out of scope.
-        return settings.seeds_only and not await self._all_seeds_loaded()
+        # With a --scope, links into domains of seeds that are not loaded yet would count as out of scope.
+        return settings.scope is not SeedScope.ANYWHERE and not await self._all_seeds_loaded()
 
     async def _responding_due(self) -> int:
         """Return how many domains that respond will soon need a slot; counted once a second."""

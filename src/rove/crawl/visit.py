@@ -38,7 +38,7 @@ from rove.model.reasons import (
     unread_type,
 )
 from rove.model.text_hash import text_hash
-from rove.model.urls import UrlState
+from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.sitemap import Listed, read_sitemap
@@ -330,6 +330,10 @@ class Visit:
         )
         if target.sitemap_of and url.domain != target.url.domain:
             following = as_foreign_sitemap(following)
+        if not target.sitemap_of and not await self._context.scope.covers_redirect(url, depth=target.depth):
+            self._record.links_found += 1
+            self._record.not_accepted[NotAccepted.OUT_OF_SCOPE] += 1
+            return None
         may_follow = (
             self._add_link(following, target.url)
             and url.domain_name == self._record.lease.name

@@ -161,6 +161,12 @@ class Frontier(Protocol):
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
         """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
 
+    async def roots(self, domains: Iterable[int]) -> Mapping[int, Sequence[tuple[str, bool]]]:
+        """Return the pages of depth 0 of each domain that has any, and whether each is a seed.
+
+        The others are what seeds redirect to.
+        """
+
     async def mark_seeds(self, keys: Sequence[tuple[int, int]]) -> int:
         """Mark known URLs as seeds, which come first in their domain; return how many were not seeds yet."""
 
@@ -324,6 +330,12 @@ class FrontierReader(Lists, Protocol):
 
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
         """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
+
+    async def roots(self, domains: Iterable[int]) -> Mapping[int, Sequence[tuple[str, bool]]]:
+        """Return the pages of depth 0 of each domain that has any, and whether each is a seed.
+
+        The others are what seeds redirect to.
+        """
 
     def seeds(self) -> AsyncIterator[list[KnownUrl]]:
         """Iterate over all seeds in the order in which they were given, in slices."""

@@ -29,12 +29,19 @@ from rove.policy.ports import BAD_PORTS, port_of
 from rove.policy.robots import Rule, Rules
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
 from rove.policy.rules import RuledOut, needs_source
+from rove.policy.scope import ScopeRoots, SeedScope
 from rove.policy.traps import Sign, signs
 from rove.urls.canonical import NO_IDS, CrawlUrl
 
 _CAPPED = "its domain has reached --max-pages-per-domain"
 _LEFT_ALONE = "its domain asks for a Crawl-delay of more than a day"
 _ONCE = "a URL is fetched only once"
+SCOPES = {
+    SeedScope.DOMAIN: "the domains of the seeds",
+    SeedScope.HOST: "the hosts of the seeds",
+    SeedScope.PATH: "the directories of the seeds",
+}
+"""What `--scope` follows links into."""
 _ANOTHER_SITE = "https://another-site.invalid/"
 """Stands for any page that might link to a URL."""
 
@@ -102,6 +109,11 @@ class Explanation:
     def penalty(self) -> int:
         """How many links deeper the URL would count if a page linked to it."""
         return sum(sign.penalty for sign in self.trap_signs)
+
+    @property
+    def is_in_scope(self) -> bool:
+        """Whether a link to it would be in the scope of the seeds."""
+        return _is_in_scope(self.url, self.facts)
 
     @property
     def is_left_alone(self) -> bool:
@@ -295,14 +307,23 @@ def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | RuledO
     admission = gate.admits(url, depth=1, source=url_given(_ANOTHER_SITE, NO_IDS))
     if not isinstance(admission, int):
         return admission
+    if not _is_in_scope(url, facts):
+        return NotAccepted.OUT_OF_SCOPE
     if facts.domain is None or not facts.domain.has_urls:
-        return NotAccepted.OUT_OF_SCOPE if facts.settings.seeds_only else None
+        return None
     budget = policy_of(facts.settings).domain_budget
     return (
         NotAccepted.BUDGET
         if facts.domain.pending >= budget.room(facts.crawl_delay, facts.domain.pace.repeats)
         else None
     )
+
+
+def _is_in_scope(url: CrawlUrl, facts: UrlFacts) -> bool:
+    scope = facts.settings.scope
+    if scope.needs_roots:
+        return ScopeRoots(facts.roots, scope).covers(url.text)
+    return scope is SeedScope.ANYWHERE or (facts.domain is not None and facts.domain.has_urls)
 
 
 def _refusal_text(refusal: NotAccepted | RuledOut, url: CrawlUrl, facts: UrlFacts) -> str:
@@ -312,7 +333,7 @@ def _refusal_text(refusal: NotAccepted | RuledOut, url: CrawlUrl, facts: UrlFact
             where = " if it is on a page of another site" if any(map(needs_source, rules)) else ""
             return f"{where}: {one_line(reason)}"
         case NotAccepted.OUT_OF_SCOPE:
-            return f": only links into the domains of the seeds are followed, and {url.domain_name} is not one of them"
+            return f": only links into {SCOPES[facts.settings.scope]} are followed, and it is in none of them"
         case NotAccepted.TOO_DEEP:
             return ": only seeds are fetched (--max-depth 0)"
         case NotAccepted.BUDGET:

@@ -11,6 +11,7 @@ import pytest
 from rove.app.limits_line import LIMITS, OTHERS, limits_line, option_name
 from rove.cli.crawl import crawl
 from rove.config import Limits, Settings
+from rove.policy.scope import SeedScope
 
 FRESH = Settings(email="me@crawler.test")
 NOW = "given now"
@@ -40,7 +41,7 @@ def test_a_new_crawl_shows_its_defaults() -> None:
         ({}, {"max_pages_per_domain": 3}, "--max-pages-per-domain 3"),
         ({"max_depth": 0}, {}, "--max-depth 0"),
         ({"delay": 0.5}, {}, "--delay 0.5s"),
-        ({"seeds_only": True}, {}, "--seeds-only"),
+        ({"scope": SeedScope.HOST}, {}, "--scope host"),
         ({"sitemaps": True, "strict_tls": True}, {}, "--strict-tls, --sitemaps"),
         ({"info_url": "https://a.test/"}, {}, "--info-url https://a.test/"),
         ({"connect_to": ("a=1", "b=2")}, {}, "--connect-to a=1 b=2"),
@@ -74,7 +75,8 @@ def test_what_is_left_of_a_remembered_limit_is_shown() -> None:
     ("name", "value", "text"),
     [
         ("max_depth", None, "--max-depth none"),
-        ("seeds_only", False, "--no-seeds-only"),
+        ("sitemaps", False, "--no-sitemaps"),
+        ("scope", SeedScope.ANYWHERE, "--scope anywhere"),
         ("connect_to", (), "--connect-to none"),
         ("info_url", None, "--info-url none"),
         ("max_pages_per_domain", None, "--max-pages-per-domain none"),

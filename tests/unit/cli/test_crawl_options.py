@@ -16,6 +16,7 @@ from rove.cli.machines import join
 from rove.cli.types import Liftable
 from rove.config import Limits, Settings
 from rove.errors import UsageError
+from rove.policy.scope import SeedScope
 
 DEFAULTS = {field.name: field.default for kind in (Settings, Limits) for field in fields(kind)}
 
@@ -64,8 +65,10 @@ def test_nothing_given_is_nothing_changed() -> None:
         ("--max-memory 2G", "max_memory", 2 << 30),
         ("--min-free-disk 0", "min_free_disk", 0),
         ("--concurrency 9", "concurrency", 9),
-        ("--seeds-only", "seeds_only", True),
-        ("--no-seeds-only", "seeds_only", False),
+        ("--sitemaps", "sitemaps", True),
+        ("--no-sitemaps", "sitemaps", False),
+        ("--scope path", "scope", SeedScope.PATH),
+        ("--scope default", "scope", SeedScope.ANYWHERE),
         ("--accept seed --accept depth<2", "accept", ("seed", "depth<2")),
         ("--reject depth>3", "reject", ("depth>3",)),
         ("--store-if status==200", "store_if", ("status==200",)),
@@ -210,7 +213,8 @@ def test_a_file_gives_every_kind_of_option(config: Path) -> None:
         max-duration = "2d 4h"
         max-pages-per-domain = "none"
         max-depth = "none"
-        seeds-only = true
+        strict-tls = true
+        scope = "host"
         sitemaps = false
         store = "both"
         max-memory = "2GiB"
@@ -229,7 +233,8 @@ def test_a_file_gives_every_kind_of_option(config: Path) -> None:
         "delay": 5_400.0,
         "timeout": 30.5,
         "max_depth": None,
-        "seeds_only": True,
+        "strict_tls": True,
+        "scope": SeedScope.HOST,
         "sitemaps": False,
         "store": "both",
         "max_memory": 2 << 30,
@@ -241,10 +246,10 @@ def test_a_file_gives_every_kind_of_option(config: Path) -> None:
 
 
 def test_the_command_line_wins_over_the_file(config: Path) -> None:
-    text = 'delay = 100\nmax-pages = 5\nseeds-only = true\nconnect-to = ["*.a.test=127.0.0.1:80"]\nseeds = "file"\n'
-    words = ["--delay", 200, "--no-seeds-only", "--connect-to", "*.b.test=127.0.0.1:81", "given"]
+    text = 'delay = 100\nmax-pages = 5\nsitemaps = true\nconnect-to = ["*.a.test=127.0.0.1:80"]\nseeds = "file"\n'
+    words = ["--delay", 200, "--no-sitemaps", "--connect-to", "*.b.test=127.0.0.1:81", "given"]
     options = from_file(config, text, *words)
-    assert options.settings == {"delay": 200.0, "seeds_only": False, "connect_to": ("*.b.test=127.0.0.1:81",)}
+    assert options.settings == {"delay": 200.0, "sitemaps": False, "connect_to": ("*.b.test=127.0.0.1:81",)}
     assert options.limits == {"max_pages": 5}
     assert options.seeds == "given"
     assert set(options.sources) == {"max_pages"}
@@ -279,8 +284,8 @@ def test_an_empty_file_gives_nothing(config: Path) -> None:
         ("max-pages = 1.5", "max-pages: '1.5' is not a whole number from 1"),
         ("max-pages = true", "max-pages must be a text or a number, not true"),
         ("max-pages = [1, 2]", "max-pages must be a text or a number, not a list"),
-        ("seeds-only = 1", "seeds-only must be true or false, not a number"),
-        ('seeds-only = "yes"', "seeds-only must be true or false, not a text"),
+        ("sitemaps = 1", "sitemaps must be true or false, not a number"),
+        ('sitemaps = "yes"', "sitemaps must be true or false, not a text"),
         ("delay = 'soon'", "delay: 'soon' is not a duration"),
         ("delay = 2026-11-18", "delay must be a text or a number, not a date or time"),
         ("max-memory = 'much'", "max-memory: 'much' is not a size"),

@@ -19,6 +19,7 @@ from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.seed_scope import ScopeCheck
 from rove.crawl.shutdown import Ending, Shutdown
 from rove.crawl.silence import SilentVisits
 from rove.crawl.visit import Visit
@@ -35,6 +36,7 @@ from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE, DE
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.rules import NO_RULES, Rules
+from rove.policy.scope import SeedScope
 from rove.policy.spread import Spread
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
@@ -151,6 +153,7 @@ class World:
         self.keep_raw = False
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
+        self.scope = SeedScope.ANYWHERE
         self.max_parsed_size = DEFAULT_MAX_PARSED_SIZE
         self.max_links = DEFAULT_MAX_LINKS
         self.gate = Gate(Exclusions())
@@ -219,6 +222,7 @@ class World:
             max_links=self.max_links,
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
+            scope=self.scope,
             store=Keep.BOTH if self.keep_raw else Keep.TEXT,
         )
         pressure = Pressure(settings, bounds=fixed(1), directory=self._folder, clock=self.now, on_news=lambda _: None)
@@ -228,6 +232,7 @@ class World:
             fetcher=self.fetcher,
             store=self._store,
             gate=self.gate,
+            scope=ScopeCheck(self.frontier, settings.scope, self.now),
             form=self.form,
             inflight_log=self.inflight_log,
             pressure=pressure,

@@ -19,6 +19,7 @@ from rove.crawl.meter import Meter
 from rove.crawl.new_domains import MAX_PER_PAGE, NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.seed_scope import ScopeCheck
 from rove.crawl.shutdown import GRACE_SECONDS, Ending, Shutdown
 from rove.crawl.silence import SilentVisits
 from rove.frontier.clock import steady_seconds
@@ -157,6 +158,7 @@ class Workspace:
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
+            scope=ScopeCheck(frontier, settings.scope, clock),
             form=FORM,
             inflight_log=self.inflight_log(),
             pressure=self.pressure,

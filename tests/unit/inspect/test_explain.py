@@ -27,6 +27,7 @@ from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, Pace, RobotsStatus
 from rove.notation.harmless import one_line, whole_text
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
+from rove.policy.scope import SeedScope
 from rove.urls.canonical import UrlForm
 from tests.urls import FORM
 
@@ -266,11 +267,25 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             UrlVerdict.ACCEPTED,
             f"{ACCEPTED} from pages less than 3 links away from a seed",
         ),
-        ({"record": None, "settings": replace(SETTINGS, seeds_only=True)}, UrlVerdict.ACCEPTED, ACCEPTED),
+        ({"record": None, "settings": replace(SETTINGS, scope=SeedScope.DOMAIN)}, UrlVerdict.ACCEPTED, ACCEPTED),
         (
-            {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
+            {"record": None, "settings": replace(SETTINGS, scope=SeedScope.PATH), "roots": [("http://a.test/x", True)]},
             UrlVerdict.REFUSED,
-            (f"{REFUSED}: only links into the domains of the seeds are followed, and a.test is not one of them"),
+            f"{REFUSED}: only links into the directories of the seeds are followed, and it is in none of them",
+        ),
+        (
+            {
+                "record": None,
+                "settings": replace(SETTINGS, scope=SeedScope.HOST),
+                "roots": [("http://www.a.test/", True)],
+            },
+            UrlVerdict.ACCEPTED,
+            ACCEPTED,
+        ),
+        (
+            {"record": None, "domain": None, "settings": replace(SETTINGS, scope=SeedScope.DOMAIN)},
+            UrlVerdict.REFUSED,
+            f"{REFUSED}: only links into the domains of the seeds are followed, and it is in none of them",
         ),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=0)},
@@ -432,12 +447,12 @@ def test_an_exclusion_in_force_goes_before_one_that_was_lifted() -> None:
         ({"record": None}, ["links are followed to any depth"]),
         ({"record": None, "settings": replace(SETTINGS, max_depth=3)}, ["links are followed to depth 3"]),
         (
-            {"settings": replace(SETTINGS, seeds_only=True)},
-            ["depth 2 (no limit)", "only domains of the seeds; a.test is one"],
+            {"settings": replace(SETTINGS, scope=SeedScope.DOMAIN)},
+            ["depth 2 (no limit)", "in scope: links are followed only into the domains of the seeds"],
         ),
         (
-            {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
-            ["links are followed to any depth", "only domains of the seeds; a.test is not one"],
+            {"record": None, "domain": None, "settings": replace(SETTINGS, scope=SeedScope.DOMAIN)},
+            ["links are followed to any depth", "out of scope: links are followed only into the domains of the seeds"],
         ),
     ],
 )
@@ -666,10 +681,10 @@ def test_a_robots_txt_that_others_redirect_to(state: UrlState, words: str) -> No
 
 
 def test_a_domain_that_is_known_only_for_its_robots_txt_is_out_of_scope() -> None:
-    settings = replace(SETTINGS, seeds_only=True)
+    settings = replace(SETTINGS, scope=SeedScope.DOMAIN)
     answer = explained(settings=settings, record=None, domain=replace(DOMAIN, has_urls=False))
     assert answer.verdict is UrlVerdict.REFUSED
-    assert "only domains of the seeds; a.test is not one" in section(answer, "scope")
+    assert "out of scope: links are followed only into the domains of the seeds" in section(answer, "scope")
 
 
 async def test_all_facts_are_read() -> None:

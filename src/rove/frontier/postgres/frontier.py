@@ -81,6 +81,7 @@ class PostgresFrontier:
         reader = CrawlReader(PostgresTables(database))
         self.origins = reader.origins
         self.known_urls = reader.known_urls
+        self.roots = reader.roots
         self.counts = reader.counts
         self.process = 0
         if database.guard is not None:

@@ -553,7 +553,7 @@ RETURNING d.id, d.owner IS NULL AND coalesce((
     LIMIT 1) >= :retried::integer, false);
 
 -- name: known_domains
--- The domains that have a URL: with --seeds-only, those of the seeds. A robots.txt that others wait for does not count.
+-- The domains that have a URL: with --scope domain, those of the seeds. A robots.txt that others wait for does not count.
 -- There are few of those, so the first URL nearly always decides. (An EXISTS would build a hash of all URLs.)
 SELECT e.id FROM unnest(:domains::bigint[]) AS e (id)
 CROSS JOIN LATERAL (SELECT FROM url WHERE url.domain = e.id AND NOT is_robots LIMIT 1) AS u;
@@ -861,6 +861,15 @@ RETURNING u.domain;
 -- All seeds in the order in which they were given, in slices.
 SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
 WHERE u.seed > :seed::bigint ORDER BY u.seed LIMIT :limit::bigint;
+
+-- name: roots
+-- The pages of depth 0 of these domains, and whether each is a seed.
+-- (OFFSET 0 keeps the planner from reading the whole index while it is small.)
+SELECT e.id, u.url, u.is_seed FROM unnest(:domains::bigint[]) AS e (id)
+CROSS JOIN LATERAL (
+    SELECT url, seed IS NOT NULL AS is_seed FROM url
+    WHERE url.domain = e.id AND depth = 0 AND NOT is_robots AND sitemap_of = '' OFFSET 0
+) AS u;
 
 -- name: known_urls
 SELECT {known_url} FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)

@@ -72,6 +72,7 @@ class SqliteFrontier:
         self.known_contents = reader.contents
         self.origins = reader.origins
         self.known_urls = reader.known_urls
+        self.roots = reader.roots
         self.counts = reader.counts
         self.process = 0
         self.outages = 0
