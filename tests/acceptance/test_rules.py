@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
-from tests.acceptance.command import crawl_options, rove, rove_each, write_lines
-from tests.acceptance.results import check_books, exported_urls, status_of
+from tests.acceptance.command import crawl_options, rove, rove_each, started, wait_for, write_lines
+from tests.acceptance.results import check_books, exported_urls, frontier_rows, status_of
 from tests.acceptance.site import Reply, site
 
 A, B = "http://a.test", "http://b.test"
@@ -97,3 +98,31 @@ def test_a_crawl_stays_in_the_directories_of_its_seeds(tmp_path: Path) -> None:
     assert refused in out.stdout and refused in unknown.stdout
     assert "a link to it would be accepted" in inner.stdout
     assert "in scope: links are followed only into the directories of the seeds" in inner.stdout
+
+
+def test_changed_rules_hold_at_once_and_bring_the_queue_in_line(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    paths = [f"/{kind}/{number}" for kind in ("tag", "page") for number in range(6)]
+    seeds = write_lines(tmp_path / "seeds.txt", *(f"{A}{path}" for path in paths))
+    blocked = "SELECT url, reason FROM url WHERE state = 2"
+    applied = """SELECT 1 FROM meta WHERE key = 'rules' AND value LIKE '%"reject %"after":null%'"""
+    with site(lambda _, path: Reply(status=404) if path == "/robots.txt" else Reply(f"A page at {path}.")) as web:
+        rove("crawl", seeds, *crawl_options(data), *web.reach, "--max-pages", 1)
+        assert rove("pause", "--data-dir", data).returncode == 0  # so that no visit blocks a URL
+        with started("crawl", "--resume", "--data-dir", data, "--reject", TAG) as process:
+            wait_for(lambda: frontier_rows(data, applied))
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[0]
+        rejected = dict(frontier_rows(data, blocked))
+        assert set(rejected.values()) == {f"rejected by rule 1: {TAG}"}
+        assert {*rejected} <= {f"{A}{path}" for path in paths if "/tag/" in path} and len(rejected) >= 5
+        assert f"the rules have changed: {len(rejected)} pending URLs blocked, 0 pending again" in said
+        assert status_of(data)["blocked"] == {f"rejected by rule 1: {TAG}": len(rejected)}
+        rove("unpause", "--data-dir", data)
+        last = rove("crawl", "--resume", "--data-dir", data, "--reject", "none", "--delay", 0.05)
+    assert last.returncode == 0, last.stderr
+    assert "limits given now: " in last.stderr and "--reject none" in last.stderr
+    assert f"the rules have changed: 0 pending URLs blocked, {len(rejected)} pending again" in last.stderr
+    assert exported_urls(data) == {f"{A}{path}" for path in paths}
+    assert frontier_rows(data, blocked) == []
+    check_books(data, web.urls)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rove.admin.apply_rules import fully_applied
 from rove.admin.exclude import current_user
 from rove.app.horizon import shorten_horizon
 from rove.app.limits_line import option_name
@@ -126,6 +127,8 @@ async def prepare(
         await backend.open(create=True)
         await backend.catalog.add_exclusions(exclusions, who=current_user(), reason=f"in {options.exclude}")
         await backend.catalog.save(settings.to_json(), source)
+        if saved is None:
+            await backend.catalog.save_rules_applied(fully_applied(settings.rules))
     except BaseException:
         if source is not None and all(source.path != known.path for known in earlier):
             (data.root / source.path).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from functools import partial
 
 from rove import __version__
 from rove.admin.apply_exclusions import follow_exclusions
+from rove.admin.apply_rules import are_rules_applied
 from rove.app.seeds import all_seeds_loaded
 from rove.config import Settings
 from rove.crawl.context import CrawlContext
@@ -111,6 +112,7 @@ async def assembled(
             context,
             remaining_limits=remaining_limits,
             all_seeds_loaded=partial(all_seeds_loaded, catalog, settings),
+            are_rules_applied=partial(are_rules_applied, catalog, settings.rules),
             follow_exclusions=partial(follow_exclusions, catalog),
             on_news=on_news,
             outage_rules=outage_rules,

@@ -53,13 +53,15 @@ class Claimer:
         *,
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
+        are_rules_applied: Callable[[], Awaitable[bool]],
         claims: Claims,
         on_queued: Callable[[], None],
         cancel_slowest: Callable[[], None],
     ) -> None:
         """Prepare to claim.
 
-        `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get. `on_queued` is called when
+        `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get, `are_rules_applied` whether
+        no URL becomes pending again because a rule was lifted. `on_queued` is called when
         leases have been queued, `cancel_slowest` when a slow visit reserves a page that another domain could bring.
         """
         self._context = context
@@ -70,6 +72,7 @@ class Claimer:
         self._claims = claims
         self._remaining_limits = remaining_limits
         self._check_seeds_loaded = all_seeds_loaded
+        self._are_rules_applied = are_rules_applied
         self._seeds_loaded = False
         self._on_queued = on_queued
         self._cancel_slowest = cancel_slowest
@@ -337,7 +340,7 @@ class Claimer:
                 self._free_page()
         unfinished = len(self._queue) + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
         # Not only the seeds of the start: 'rove seeds add' may be loading more.
-        if due is None and not unfinished and await self._check_seeds_loaded():
+        if due is None and not unfinished and await self._check_seeds_loaded() and await self._are_rules_applied():
             # The last seeds may have been added after the first look, so look again.
             due = await self._claims.next_due()
             if due is None and not self._woken.is_set() and not self._is_paused:

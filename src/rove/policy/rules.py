@@ -48,6 +48,11 @@ class Rule(NamedTuple):
     kind: RuleKind
     expression: str
 
+    @property
+    def decides_links(self) -> bool:
+        """Whether it decides about links, and about URLs of the queue."""
+        return self.kind.place is Place.LINK
+
     def __str__(self) -> str:
         """Return the rule as a line of a rules file has it."""
         return f"{self.kind} {self.expression}"

@@ -314,6 +314,22 @@ async def test_a_scope_keeps_to_the_domains_of_the_seeds(workspace: Workspace) -
     assert (await workspace.counts()).not_accepted == {"out-of-scope": 1}
 
 
+async def test_a_crawl_does_not_end_while_changed_rules_may_bring_urls_back(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher({"http://a.test/": page(), "http://b.test/": page()})
+    await workspace.open("http://a.test/")
+    workspace.rules_applied = False
+
+    async def lift(_: Callable[[], None]) -> None:
+        while workspace.progress.pages < 1:
+            await workspace.some_turns()
+        await workspace.some_turns()
+        await workspace.frontier.add([new_url("http://b.test/")])
+        workspace.rules_applied = True
+
+    assert await workspace.run(lift) is Ending.EXHAUSTED
+    assert (await workspace.states())["http://b.test/"] == "done"
+
+
 async def test_a_crawl_ends_when_only_failing_origins_are_left(workspace: Workspace) -> None:
     script = {"http://h0.test/": page(), "http://dead.test/robots.txt": failed()}
     workspace.fetcher = ScriptedFetcher(script)

@@ -101,6 +101,7 @@ class Workspace:
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.seeds_loaded = True
+        self.rules_applied = True
         self.new_domains_per_page = MAX_PER_PAGE
         self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
@@ -176,6 +177,7 @@ class Workspace:
             context,
             remaining_limits=RemainingLimits(limits=settings.limits, seconds_before=0.0, started=clock(), clock=clock),
             all_seeds_loaded=self._all_seeds_loaded,
+            are_rules_applied=self._are_rules_applied,
             follow_exclusions=follow_exclusions or self._follow,
             on_news=self.news.append,
             outage_rules=outage_rules,
@@ -195,6 +197,9 @@ class Workspace:
 
     async def _all_seeds_loaded(self) -> bool:
         return self.seeds_loaded
+
+    async def _are_rules_applied(self) -> bool:
+        return self.rules_applied
 
     async def run(self, load: LoadSeeds | None = None, **more: Any) -> Ending:
         """Crawl to the end, while `load` loads the seeds."""

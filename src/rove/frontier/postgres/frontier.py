@@ -78,6 +78,8 @@ class PostgresFrontier:
         self._bulk = BulkSettling(PostgresUrlSlices(database), limit=urls_per_slice)
         self.withdraw = self._bulk.withdraw
         self.reopen = self._bulk.reopen
+        self.rejudge = self._bulk.rejudge
+        self.reopen_rejected = self._bulk.reopen_rejected
         reader = CrawlReader(PostgresTables(database))
         self.origins = reader.origins
         self.known_urls = reader.known_urls

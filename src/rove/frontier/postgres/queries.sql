@@ -827,14 +827,14 @@ WHERE d.id = h.id;
 
 -- name: pending_from
 -- All pending URLs of a domain, due or not, from a position in its order on.
-SELECT fingerprint, url, priority, position FROM url
+SELECT fingerprint, url, priority, position, depth, NOT is_robots AND sitemap_of = '' FROM url
 WHERE domain = :domain::bigint AND state = 0 AND (priority, position) >= (:priority::integer, :position::bigint)
 ORDER BY priority, position
 LIMIT :limit::bigint;
 
 -- name: blocked_after
--- The URLs of a domain after a fingerprint, and whether an exclusion blocked each of them.
-SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
+-- The URLs of a domain after a fingerprint, and why each of them is blocked, '' if it is not.
+SELECT fingerprint, url, depth, CASE WHEN state = 2 THEN reason ELSE '' END FROM url
 WHERE domain = :domain::bigint AND fingerprint > :fingerprint::bigint
 ORDER BY fingerprint
 LIMIT :limit::bigint;
@@ -842,7 +842,7 @@ LIMIT :limit::bigint;
 -- name: reopen_urls
 UPDATE url AS u SET state = 0, reason = '', visit = NULL
 FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)
-WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 2 AND u.reason = 'excluded'
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 2 AND u.reason = :reason::text
 RETURNING u.domain;
 
 -- name: next_add_number

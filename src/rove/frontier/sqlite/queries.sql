@@ -611,14 +611,14 @@ SELECT pending, excluded, token FROM domain WHERE id = :id;
 
 -- name: pending_from
 -- All pending URLs of a domain, due or not, from a position in its order on.
-SELECT fingerprint, url, priority, position FROM url
+SELECT fingerprint, url, priority, position, depth, is_robots = 0 AND sitemap_of = '' FROM url
 WHERE domain = :domain AND state = 0 AND (priority, position) >= (:priority, :position)
 ORDER BY priority, position
 LIMIT :limit;
 
 -- name: blocked_after
--- The URLs of a domain after a fingerprint, and whether an exclusion blocked each of them.
-SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
+-- The URLs of a domain after a fingerprint, and why each of them is blocked, '' if it is not.
+SELECT fingerprint, url, depth, CASE WHEN state = 2 THEN reason ELSE '' END FROM url
 WHERE domain = :domain AND fingerprint > :fingerprint
 ORDER BY fingerprint
 LIMIT :limit;
@@ -627,7 +627,7 @@ LIMIT :limit;
 -- rows: [domain, fingerprint].
 UPDATE url SET state = 0, reason = '', visit = NULL
 FROM json_each(:rows) AS e
-WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state = 2 AND reason = 'excluded'
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state = 2 AND reason = :reason
 RETURNING domain;
 
 -- name: mark_seeds
