@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -51,6 +52,22 @@ def test_rules_decide_what_is_requested_and_stored(tmp_path: Path) -> None:
     assert status["not_accepted"] == {"rule-2": 5, "rule-1": 1, "rule-4": 4}
     assert status["blocked"] == {"not stored by rule 3: store only if seed or text_length > 15": 1}
     there = ["--data-dir", data]
+    listed, chosen, tested = rove_each(
+        [
+            ["rules", *there],
+            ["pages", "--where", 'status == 200 and path ~ "^/l" and not title startswith "/li"', "--json", *there],
+            ["rules", "test", TAG, f"{A}/tag/", f"{A}/"],
+        ]
+    )
+    assert listed.stdout.splitlines() == [
+        '  1  accept domain in ("a.test", "b.test")  (1 not taken)',
+        f"  2  reject {TAG}  (5 not taken)",
+        "  3  store-if seed or text_length > 15  (1 not stored)",
+        "  4  follow-if depth < 1 or text_length < 15  (4 not taken)",
+    ]
+    assert [json.loads(line)["url"] for line in chosen.stdout.splitlines()] == [f"{A}/long"]
+    assert exported_urls(data, "--where", 'host == "b.test"') == {f"{B}/page"}
+    assert tested.stdout == f"yes  {A}/tag/\nno   {A}/\n"
     tag, short, other = rove_each([["explain", url, *there] for url in (f"{A}/tag/9", f"{A}/short", "http://c.test/")])
     assert (
         f"{A}/tag/9 is not known to this crawl; a link to it would be refused: rejected by rule 2: {TAG}." in tag.stdout

@@ -20,7 +20,7 @@ COMMANDS = {
         "demo": "demo",
     },
     "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
-    "Inside": {"domains": "looking", "queue": "looking", "plot": "plot"},
+    "Inside": {"domains": "looking", "queue": "looking", "rules": "rules", "plot": "plot"},
     "Webmasters": {
         "explain": "webmasters",
         "report": "webmasters",

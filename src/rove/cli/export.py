@@ -19,10 +19,11 @@ from rove.cli.options import (
     whole_number,
 )
 from rove.cli.output import print_line, print_note, reading, standard_output, write_json
+from rove.cli.where import where_option
 from rove.errors import RoveError
 from rove.inspect.export import Export
 from rove.inspect.lookup import domain_given, site_named
-from rove.inspect.page_query import PageQuery
+from rove.inspect.page_query import PageQuery, Where
 from rove.inspect.request_rows import export_json
 from rove.inspect.whole_file import whole_file
 from rove.notation.humanize import counted
@@ -31,6 +32,7 @@ from rove.notation.humanize import counted
 @click.command(cls=Command, short_help="Write every stored page as JSON Lines.")
 @crawl_to_read
 @domain_option
+@where_option
 @since_option
 @until_option
 @option("--limit", **whole_number(1), default_text="no limit", help="Maximum number of pages, the newest ones.")
@@ -47,6 +49,7 @@ from rove.notation.humanize import counted
 async def export(
     crawl: CrawlGiven,
     domain: str | None,
+    where: Where | None,
     since: float | None,
     until: float | None,
     limit: int | None,
@@ -63,6 +66,7 @@ async def export(
         form = await archive.form()
         query = PageQuery(
             site=None if name is None else site_named(name, form),
+            where=where,
             since=-math.inf if since is None else since,
             until=math.inf if until is None else until,
         )
