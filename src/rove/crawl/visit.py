@@ -14,6 +14,7 @@ from typing import assert_never
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.https_guess import HttpsGuess, is_wrong_guess
+from rove.crawl.page_rules import rulings_on
 from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
 from rove.crawl.target import Target, as_foreign_sitemap, target_of
@@ -44,7 +45,6 @@ from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.sitemap import Listed, read_sitemap
 from rove.policy.challenges import is_challenge
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
-from rove.policy.expressions.facts import Subject
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
@@ -222,12 +222,17 @@ class Visit:
             self._give_up_at_wall(target)
             return
         self._record.mark(*document.marks)
-        not_stored = self._follow_links(target, document)
+        rulings = rulings_on(self._context.gate.rules, target, self._record.requests[-1], document)
+        if rulings.following is None:
+            self._add_links(document.links, target.url, depth=target.depth + 1)
+        else:
+            self._record.links_found += len(document.links)
+            self._record.not_accepted[rulings.following.counter] += len(document.links)
         if document.noindex:
             self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
-        if not_stored is not None:
-            self._settle(target, UrlState.BLOCKED, not_stored_by_rules(not_stored.rules))
+        if rulings.storing is not None:
+            self._settle(target, UrlState.BLOCKED, not_stored_by_rules(rulings.storing.rules))
             return
         content_hash = text_hash(document.utf8)
         page = Page(
@@ -239,27 +244,6 @@ class Visit:
         )
         self._record.note_page(page, title=document.title, content_hash=content_hash)
         self._settle(target, UrlState.DONE)
-
-    def _follow_links(self, target: Target, document: Document) -> RuledOut | None:
-        """Take the links of a page if the rules allow that; return why they do not allow to store it, if so."""
-        rules, not_stored = self._context.gate.rules, None
-        if rules.about_pages:
-            row = self._record.requests[-1]
-            page = Subject(
-                target.url.text,
-                depth=target.depth,
-                status=row.status,
-                type=row.media_type,
-                title=document.title,
-                text=document.utf8,
-            )
-            not_stored, not_followed = rules.against_storing(page), rules.against_following(page)
-            if not_followed is not None:
-                self._record.links_found += len(document.links)
-                self._record.not_accepted[not_followed.counter] += len(document.links)
-                return not_stored
-        self._add_links(document.links, target.url, depth=target.depth + 1)
-        return not_stored
 
     def _parse(self, target: Target, fetched: Fetched) -> Document:
         """Parse a page. No page takes long, because its length is limited."""
