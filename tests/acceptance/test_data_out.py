@@ -242,7 +242,7 @@ def test_an_incremental_export_writes_every_page_once(tmp_path: Path) -> None:
 
 
 def test_several_crawls_are_one_output(data: Path, tmp_path: Path) -> None:
-    second = crawl(tmp_path, "second", "--seeds-only")
+    second = crawl(tmp_path, "second", "--scope", "domain")
     sources = ["--from", data, "--from", second, "--from", data]
     done = rove("export", *sources)
     assert done.returncode == 0, done.stderr
