@@ -263,6 +263,7 @@ def test_a_format_that_cannot_be_made_says_why(data: Path, tmp_path: Path) -> No
         (["export", "--format", "wacz", "--data-dir", data], "is written into a file; name it with --output"),
         (["index", "--format", "parquet", "--data-dir", data], "name it with --output"),
         (["index", "--zipnum", "--data-dir", data], "--zipnum writes three files"),
+        (["export", "--format", "wacz", "--where", "status == 200", "--data-dir", data, *output], "--where is not for"),
         (["export", "--format", "wacz", "--all", "--data-dir", data, *output], "--all is for --format jsonl"),
         (["hosts", "--name", "a/b", "--data-dir", data, *output], "cannot be the name of a crawl"),
     ]:

@@ -52,11 +52,13 @@ def test_rules_decide_what_is_requested_and_stored(tmp_path: Path) -> None:
     assert status["not_accepted"] == {"rule-2": 5, "rule-1": 1, "rule-4": 4}
     assert status["blocked"] == {"not stored by rule 3: store only if seed or text_length > 15": 1}
     there = ["--data-dir", data]
-    listed, chosen, tested = rove_each(
+    listed, chosen, tested, skipped, unknown = rove_each(
         [
             ["rules", *there],
             ["pages", "--where", 'status == 200 and path ~ "^/l" and not title startswith "/li"', "--json", *there],
             ["rules", "test", TAG, f"{A}/tag/", f"{A}/"],
+            ["skipped", "--reason", "rule-2", "--json", *there],
+            ["skipped", "--reason", "rule-x", *there],
         ]
     )
     assert listed.stdout.splitlines() == [
@@ -68,6 +70,10 @@ def test_rules_decide_what_is_requested_and_stored(tmp_path: Path) -> None:
     assert [json.loads(line)["url"] for line in chosen.stdout.splitlines()] == [f"{A}/long"]
     assert exported_urls(data, "--where", 'host == "b.test"') == {f"{B}/page"}
     assert tested.stdout == f"yes  {A}/tag/\nno   {A}/\n"
+    examples = {(link["url"], link["page"]) for link in map(json.loads, skipped.stdout.splitlines())}
+    found = {(f"{A}/tag/1", f"{A}/"), (f"{B}/tag/2", f"{A}/"), (f"{A}/tag/3", f"{A}/moved")}
+    assert examples == found | {(f"{A}/tag/listed", f"{A}/map.xml")}
+    assert unknown.returncode == 2 and "or rule-2 for a rule" in unknown.stderr
     tag, short, other = rove_each([["explain", url, *there] for url in (f"{A}/tag/9", f"{A}/short", "http://c.test/")])
     assert (
         f"{A}/tag/9 is not known to this crawl; a link to it would be refused: rejected by rule 2: {TAG}." in tag.stdout
