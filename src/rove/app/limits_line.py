@@ -48,8 +48,11 @@ LIMITS: dict[str, Callable[[Any], str]] = {
 """The options that are always shown while they limit the crawl, and how to format each."""
 OTHERS: dict[str, Callable[[Any], str]] = {
     "scope": str,
+    "purpose": str,
+    "languages": ",".join,
     "info_url": str,
     "store": str,
+    "warc_size": _size,
     "per_ip": str,
     "per_ip_rate": "{:g}".format,
     "connect_to": _texts,
