@@ -93,7 +93,7 @@ def _crawl(name: str, root: Path, folder: Path, options: argparse.Namespace) -> 
         ]
         command += ["--data-dir", str(folder / "data"), "--processes", "1"]
         command += ["--delay", str(options.delay), "--allow-short-delay"]
-        command += ["--max-duration", f"{options.seconds}s", "--seeds-only"]
+        command += ["--max-duration", f"{options.seconds}s", "--scope", "domain"]
         command += ["--connect-to", f"*.test=127.0.0.1:{port}", "--allow-private-addresses"]
         environment = {**os.environ, "PYTHONPATH": str(root / "src")}
         crawler = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)

@@ -53,6 +53,14 @@ _SEEDS = {
     "private.test/robots.txt": Reply("User-agent: *\nDisallow: /", type="text/plain"),
 }
 """The replies to seeds with different outcomes."""
+_LIBRARY = {
+    "library.test/": Reply(
+        "".join(f"<a href={to}>{to}</a>" for to in ("/tag/1", "/tag/2", "/a", "/b", "//museum.test"))
+    ),
+    "library.test/a": Reply("A page with a text that is long enough."),
+    "library.test/b": Reply("A short page."),
+}
+"""A site whose pages a few rules choose."""
 _NUMBERS = re.compile(r"[\d.,:TZ-]*\d[\d.,:TZ-]*")
 
 
@@ -160,6 +168,10 @@ def make_examples(directory: Path) -> None:
         seeds.folder.mkdir()
         _look_at_seeds(seeds)
         seeds.write(directory)
+        rules = Session(folder / "rules")
+        rules.folder.mkdir()
+        _try_rules(rules)
+        rules.write(directory)
 
 
 def _look(session: Session) -> None:
@@ -189,6 +201,24 @@ def _look_at_seeds(session: Session) -> None:
     session.run("seeds", "rove seeds", "rove seeds --failed --json", "rove seeds add more.csv")
     session.run("skipped", "rove skipped")
     session.run("retry", "rove retry --status 503", "rove status | grep retried")
+
+
+def _try_rules(session: Session) -> None:
+    """Try a rule on URLs, and crawl a site with rules."""
+    with site(_LIBRARY) as web:
+        (session.folder / "seeds.txt").write_text("http://library.test/\n")
+        politely = "--email me@crawler.test --delay 0.1 --allow-short-delay"
+        given = [
+            "--accept",
+            'domain == "library.test"',
+            "--reject",
+            'path ~ "^/tag/"',
+            "--store-if",
+            "text_length > 20",
+        ]
+        session.run("", f"rove crawl seeds.txt {politely} {shlex.join([*web.reach, *given])}")
+    rule, urls = shlex.quote('tld in ("de", "at") and not path ~ "^/tag/"'), "example.de/tag/1 www.example.at"
+    session.run("rules", "rove rules list", f"rove rules test {rule} {urls}")
 
 
 def _control(session: Session) -> None:

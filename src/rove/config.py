@@ -28,6 +28,8 @@ from rove.policy.constants import (
 )
 from rove.policy.file_types import FileTypes, file_types_with
 from rove.policy.identity import is_placeholder, is_plausible_email
+from rove.policy.rules import MAX_RULES, Rule, RuleKind, Rules, check_rule, rules_with
+from rove.policy.scope import SeedScope
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
 AUTO: Literal["auto"] = "auto"
@@ -112,8 +114,8 @@ class Settings:
     """Fetches in flight. By default as many as the web needs and the machine allows (policy/concurrency.py)."""
     max_depth: int | None = None
     """Links to follow from a seed."""
-    seeds_only: bool = False
-    """Stay on the domains of the seeds."""
+    scope: SeedScope = SeedScope.ANYWHERE
+    """How far links are followed from the seeds."""
     purpose: Purpose | None = None
     """What the pages are for, as webmasters are told. For training, pages whose site forbids it are not kept."""
     languages: tuple[str, ...] = ()
@@ -159,6 +161,16 @@ class Settings:
     """'skip' or 'visit'. By default links to pictures, archives and the like are not taken: they hold no text."""
     skip_extensions: tuple[str, ...] = ()
     """More extensions of files whose links are not taken."""
+    accept: tuple[str, ...] = ()
+    """Expressions of which one must hold for a URL, or it is not taken (policy/rules.py)."""
+    reject: tuple[str, ...] = ()
+    """Expressions of which none may hold for a URL."""
+    store_if: tuple[str, ...] = ()
+    """Expressions of which one must hold for a page, or it is not stored."""
+    follow_if: tuple[str, ...] = ()
+    """Expressions of which one must hold for a page, or its links are not followed."""
+    numbered_rules: tuple[str, ...] = ()
+    """All rules that the crawl has ever had; the place of a rule is its number. Only `with_numbers` changes it."""
     drop_params: tuple[str, ...] = ()
     """More query parameters to remove from URLs. Cannot be changed later, because the stored URLs would not match."""
 
@@ -171,6 +183,27 @@ class Settings:
     def skipped_file_types(self) -> FileTypes:
         """The types of files whose links this crawl does not take."""
         return file_types_with(self.skip_extensions, built_in=self.file_types == "skip")
+
+    @property
+    def rules(self) -> Rules:
+        """The rules in force."""
+        numbers = {text: number for number, text in enumerate(self.numbered_rules, start=1)}
+        return rules_with(
+            tuple(
+                Rule(numbers[_rule_text(kind, expression)], kind, expression)
+                for kind, expression in self._rule_expressions()
+            )
+        )
+
+    def with_numbers(self) -> Settings:
+        """Return the settings with a number for every rule; a rule that the crawl had before has its number again."""
+        given = (_rule_text(kind, expression) for kind, expression in self._rule_expressions())
+        return replace(self, numbered_rules=tuple(dict.fromkeys((*self.numbered_rules, *given))))
+
+    def _rule_expressions(self) -> Iterator[tuple[RuleKind, str]]:
+        for kind in RuleKind:
+            for expression in dict.fromkeys(getattr(self, kind.setting)):
+                yield kind, expression
 
     @property
     def planned_seconds(self) -> float:
@@ -190,7 +223,7 @@ class Settings:
 
         `sources` names the place that a field was given in, such as a file, if it was not the command line.
         """
-        for check in (_identity_problems, _time_problems, _size_problems):
+        for check in (_identity_problems, _time_problems, _size_problems, _rule_problems):
             for field, problem in check(self):
                 source = (sources or {}).get(field)
                 raise UsageError(f"{source}: {problem}" if source else problem)
@@ -279,6 +312,24 @@ def _size_problems(settings: Settings) -> Iterator[tuple[str, str]]:
         )
     if settings.min_free_disk < 0:
         yield "min_free_disk", "--min-free-disk must not be negative"
+
+
+def _rule_problems(settings: Settings) -> Iterator[tuple[str, str]]:
+    count = 0
+    for kind in RuleKind:
+        expressions = getattr(settings, kind.setting)
+        count += len(expressions)
+        if count > MAX_RULES:
+            yield kind.setting, f"there are more than {MAX_RULES} rules; join some of them with 'or'"
+        for expression in expressions:
+            try:
+                check_rule(kind, expression)
+            except UsageError as error:
+                yield kind.setting, f"--{kind}: {error}"
+
+
+def _rule_text(kind: RuleKind, expression: str) -> str:
+    return f"{kind} {expression}"
 
 
 def with_limits(old: Limits, given: Mapping[str, Any], *, pages: int, seconds: float) -> Limits:

@@ -242,7 +242,7 @@ def test_an_incremental_export_writes_every_page_once(tmp_path: Path) -> None:
 
 
 def test_several_crawls_are_one_output(data: Path, tmp_path: Path) -> None:
-    second = crawl(tmp_path, "second", "--seeds-only")
+    second = crawl(tmp_path, "second", "--scope", "domain")
     sources = ["--from", data, "--from", second, "--from", data]
     done = rove("export", *sources)
     assert done.returncode == 0, done.stderr
@@ -263,6 +263,7 @@ def test_a_format_that_cannot_be_made_says_why(data: Path, tmp_path: Path) -> No
         (["export", "--format", "wacz", "--data-dir", data], "is written into a file; name it with --output"),
         (["index", "--format", "parquet", "--data-dir", data], "name it with --output"),
         (["index", "--zipnum", "--data-dir", data], "--zipnum writes three files"),
+        (["export", "--format", "wacz", "--where", "status == 200", "--data-dir", data, *output], "--where is not for"),
         (["export", "--format", "wacz", "--all", "--data-dir", data, *output], "--all is for --format jsonl"),
         (["hosts", "--name", "a/b", "--data-dir", data, *output], "cannot be the name of a crawl"),
     ]:

@@ -73,7 +73,7 @@ def test_the_words_of_the_interface_stay() -> None:
     assert options_of(COMMANDS["rove crawl"]) >= {
         *("--email", "--data-dir", "--exclude", "--delay", "--allow-short-delay", "--concurrency"),
         *("--max-pages", "--max-duration", "--max-depth", "--max-pages-per-domain"),
-        *("--seeds-only", "--info-url", "--connect-to", "--allow-private-addresses", "--store"),
+        *("--scope", "--info-url", "--connect-to", "--allow-private-addresses", "--store"),
         "--resume",
     }
     assert options_of(COMMANDS["rove status"]) >= {"--data-dir", "--json"}

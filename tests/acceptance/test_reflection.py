@@ -49,7 +49,7 @@ def a_site_that_is_not_crawled(tmp_path: Path) -> None:
     """Of a site out of scope only its robots.txt is requested, once."""
     reflection = Reflection(hosts=40, pages=0)
     with attacking(reflection) as web:
-        crawl(tmp_path, reflection, web, "--seeds-only", "--sitemaps")
+        crawl(tmp_path, reflection, web, "--scope", "domain", "--sitemaps")
     assert [request.path for request in web.requests_to(VICTIM)] == ["/robots.txt"]
     assert all({"/", "/robots.txt"} <= {r.path for r in web.requests_to(host)} for host in reflection.honest)
 

@@ -273,7 +273,7 @@ def only_the_domains_of_the_seeds_are_visited(tmp_path: Path) -> None:
         seeds = tmp_path / "seeds.txt"
         seeds.write_text("".join(f"http://{host}\n" for host in chosen))
         options = [*crawl_options(data, delay=0.05), *web.reach]
-        result = rove("crawl", seeds, *options, "--seeds-only", "--max-pages", 8)
+        result = rove("crawl", seeds, *options, "--scope", "domain", "--max-pages", 8)
         assert result.returncode == 0, result.stderr
         result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 10_000)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr

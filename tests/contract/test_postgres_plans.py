@@ -108,6 +108,7 @@ USED = {
     "add_to_pending": ["domain_pkey: id"],
     "mark_seeds": ["url_pkey: domain, fingerprint"],
     "seeds_after": ["url_seed: seed", "domain_pkey: id"],
+    "roots": ["url_root: domain"],
     "known_urls": ["url_pkey: domain, fingerprint", "domain_pkey: id"],
     "urls_after": ["url_pkey: domain, fingerprint", "domain_pkey: id"],
     "troubled_after": ["url_troubled: domain, fingerprint", "domain_pkey: id"],

@@ -110,6 +110,7 @@ def _is_scan(step: str) -> bool:
         ("blocked_after", "url_key"),
         ("seeds_after", "url_seed"),
         ("urls_after", "url_key"),
+        ("roots", "url_root (domain=?)"),
         ("troubled_after", "url_troubled"),
         ("troubled_of_domain", "url_troubled"),
         *[(name, "url_suspect") for name in ("due_suspect", "suspect_of", "reserve_suspects", "next_suspect")],

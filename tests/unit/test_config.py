@@ -15,6 +15,7 @@ from rove.errors import UsageError
 from rove.frontier.backends import policy_of
 from rove.policy.budget import DomainBudget
 from rove.policy.constants import DEFAULT_DELAY
+from rove.policy.scope import SeedScope
 
 GOOD = Settings(email="me@crawler.test")
 
@@ -115,7 +116,9 @@ LIMITS = st.builds(
         delay=st.floats(0, 1e6),
         concurrency=st.just("auto") | st.integers(1, 10**6),
         max_depth=st.none() | st.integers(0, 1000),
-        seeds_only=st.booleans(),
+        scope=st.sampled_from(SeedScope),
+        accept=st.lists(st.text()).map(tuple),
+        numbered_rules=st.lists(st.text()).map(tuple),
         connect_to=st.lists(st.text()).map(tuple),
         store=st.sampled_from(["text", "raw", "both"]),
         file_types=st.sampled_from(["skip", "visit"]),

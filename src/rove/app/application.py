@@ -14,6 +14,7 @@ import msgspec
 
 from rove import __version__
 from rove.admin.apply_exclusions import domains_excluded
+from rove.admin.apply_rules import RulesApplier
 from rove.app.concurrency import available_cores, bounds_per_process, process_count, raise_open_files
 from rove.app.control import Control, StoppedInPreparation, beside
 from rove.app.crawl_log import CrawlLog, settings_lines
@@ -247,7 +248,11 @@ class CrawlApp:
                 async with (
                     sampler.running(),
                     CrawlLog(runner.progress, context.frontier, limits=limits).written(),
-                    beside(self._watch(runner, context, limits), _stop_when_changed(runner, context)),
+                    beside(
+                        self._watch(runner, context, limits),
+                        _stop_when_changed(runner, context),
+                        self._applier(context).run(context.backend.reader),
+                    ),
                 ):
                     ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
@@ -267,6 +272,9 @@ class CrawlApp:
         if self._options.dashboard is not None:
             # Not `_say` for the address with the token: it would be in the log.
             await DashboardProcess(data, self._options.dashboard, say=self._say, show=self._show).run()
+
+    def _applier(self, context: RunContext) -> RulesApplier:
+        return RulesApplier(context.frontier, context.backend.catalog, context.settings.rules, say=self._say)
 
     async def _loader(self, context: RunContext) -> SeedLoader:
         return SeedLoader(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from rove.config import Limits, Settings
 from rove.notation.humanize import size_text
 from rove.notation.quantities import duration_text
+from rove.policy.rules import RuleKind
 
 GIVEN = "given now"
 REMEMBERED = "remembered"
@@ -21,6 +23,10 @@ def _size(count: int) -> str:
 
 def _texts(values: tuple[str, ...]) -> str:
     return " ".join(values)
+
+
+def _rules(values: tuple[str, ...]) -> str:
+    return " ".join(map(shlex.quote, values))
 
 
 LIMITS: dict[str, Callable[[Any], str]] = {
@@ -41,6 +47,9 @@ LIMITS: dict[str, Callable[[Any], str]] = {
 }
 """The options that are always shown while they limit the crawl, and how to format each."""
 OTHERS: dict[str, Callable[[Any], str]] = {
+    "scope": str,
+    "purpose": str,
+    "languages": ",".join,
     "info_url": str,
     "purpose": str,
     "languages": ",".join,
@@ -52,6 +61,7 @@ OTHERS: dict[str, Callable[[Any], str]] = {
     "dns_servers": _texts,
     "file_types": str,
     "skip_extensions": _texts,
+    **{kind.setting: _rules for kind in RuleKind},
     "drop_params": _texts,
 }
 """The options that are shown unless they have their default. A flag is shown if it is on, or given."""

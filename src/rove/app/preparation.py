@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rove.admin.apply_rules import fully_applied
 from rove.admin.exclude import current_user
 from rove.app.horizon import shorten_horizon
 from rove.app.limits_line import option_name
@@ -95,7 +96,7 @@ def _new(options: CrawlOptions, backend: Backend) -> Settings:
     if "email" not in options.settings:
         raise UsageError("--email is missing: webmasters must be able to reach you")
     limits = with_limits(Limits(), options.limits, pages=0, seconds=0.0)
-    return Settings(**options.settings, limits=limits).checked(options.sources).with_plan()
+    return Settings(**options.settings, limits=limits).checked(options.sources).with_plan().with_numbers()
 
 
 async def prepare(
@@ -131,6 +132,8 @@ async def prepare(
         await backend.open(create=True)
         await backend.catalog.add_exclusions(exclusions, who=current_user(), reason=f"in {options.exclude}")
         await backend.catalog.save(settings.to_json(), source)
+        if saved is None:
+            await backend.catalog.save_rules_applied(fully_applied(settings.rules))
     except BaseException:
         if source is not None and all(source.path != known.path for known in earlier):
             (data.root / source.path).unlink(missing_ok=True)
@@ -187,7 +190,7 @@ def _changed(old: Settings, options: CrawlOptions) -> Settings:
             f"this crawl was started {_drop_params_text(old)} and cannot change that, because it would no longer "
             "recognize its own URLs; leave --drop-param out, or start a new crawl"
         )
-    return new.checked(options.sources)
+    return new.checked(options.sources).with_numbers()
 
 
 def _drop_params_text(settings: Settings) -> str:

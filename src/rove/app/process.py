@@ -10,6 +10,7 @@ from functools import partial
 
 from rove import __version__
 from rove.admin.apply_exclusions import follow_exclusions
+from rove.admin.apply_rules import are_rules_applied
 from rove.app.seeds import all_seeds_loaded
 from rove.config import Settings
 from rove.crawl.context import CrawlContext
@@ -20,6 +21,7 @@ from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.seed_scope import ScopeCheck
 from rove.crawl.shutdown import Shutdown
 from rove.crawl.silence import SilentVisits
 from rove.datadir import DataDir
@@ -94,6 +96,7 @@ async def assembled(
             fetcher=fetcher,
             store=store,
             gate=await gate_of(catalog, settings),
+            scope=ScopeCheck(frontier, settings.scope, steady_seconds),
             form=form,
             inflight_log=inflight_log,
             pressure=pressure,
@@ -112,6 +115,7 @@ async def assembled(
             context,
             remaining_limits=remaining_limits,
             all_seeds_loaded=partial(all_seeds_loaded, catalog, settings),
+            are_rules_applied=partial(are_rules_applied, catalog, settings.rules),
             follow_exclusions=partial(follow_exclusions, catalog),
             on_news=on_news,
             outage_rules=outage_rules,
@@ -179,5 +183,9 @@ async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """Return the gate with the exclusions that are in force."""
     exclusions = Exclusions(await catalog.exclusions())
     return Gate(
-        exclusions, max_depth=settings.max_depth, file_types=settings.skipped_file_types, languages=settings.languages
+        exclusions,
+        max_depth=settings.max_depth,
+        file_types=settings.skipped_file_types,
+        languages=settings.languages,
+        rules=settings.rules,
     )

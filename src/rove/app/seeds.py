@@ -31,7 +31,9 @@ from rove.notation.humanize import counted
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.retry_filter import RetryFilter
-from rove.urls.canonical import UrlForm
+from rove.policy.rules import RuledOut
+from rove.policy.scope import SeedScope
+from rove.urls.canonical import CrawlUrl, UrlForm
 from rove.urls.seed import LONGEST_LINE, is_seed, parse_seed, why_not_a_seed
 
 LINES_PER_TURN = 500
@@ -44,7 +46,7 @@ POLL_SECONDS = 2.0
 """How often a running crawl looks for seed files whose loading was interrupted."""
 PROGRESS_SECONDS = 5.0
 """Between two progress lines of a long file."""
-MAX_BAD_LINES_SHOWN = 5
+MAX_BAD_LINES_SHOWN = MAX_REJECTED_SHOWN = 5
 SURVEYED_LINES = 10_000
 MOST = 0.5
 """A file with a larger share of bad lines is probably not a seed file."""
@@ -130,10 +132,9 @@ def survey(path: Path, *, lines: int = SURVEYED_LINES) -> Survey:
 
 async def all_seeds_loaded(catalog: Catalog, settings: Settings) -> bool:
     """Whether the frontier has all seeds that it will ever get."""
-    # Seeds on a machine that has left are not waited for. With --seeds-only they are, because they define the scope.
-    return all(
-        source.finished or (source.is_abandoned and not settings.seeds_only) for source in await catalog.seed_sources()
-    )
+    # Seeds on a machine that has left are not waited for. With a --scope they are, because they define it.
+    has_scope = settings.scope is not SeedScope.ANYWHERE
+    return all(source.finished or (source.is_abandoned and not has_scope) for source in await catalog.seed_sources())
 
 
 class Bookmarks(Protocol):
@@ -236,7 +237,7 @@ def loaded_text(source: SeedSource) -> str:
         f"{source.unseen:,} new" if source.unseen < source.good else "",
         f"{source.retried:,} tried again" if source.retried else "",
         f"{known:,} known" if known > 0 else "",
-        f"{source.refused:,} excluded" if source.refused else "",
+        f"{source.refused:,} excluded or rejected by rules" if source.refused else "",
     ]
     details = ", ".join(part for part in parts if part)
     bad = f", {counted(source.bad, 'bad line')} skipped" if source.bad else ""
@@ -264,7 +265,7 @@ class _Loading:
         self._retried = source.retried
         self._retry: int | None = None
         """The record of the seeds that are tried again, once there is one."""
-        self._bad_lines_shown = 0
+        self._bad_lines_shown = self._rejected_shown = 0
         self._shown_at = time.monotonic()
 
     async def run(self, file: BinaryIO) -> SeedSource:
@@ -312,11 +313,16 @@ class _Loading:
             good += 1
             url, is_bare = seed
             refusal = self._loader.gate.refuses(url, depth=0)
-            if refusal is None:
-                batch.urls.append(url.new_url(depth=0, assume_https=is_bare))
-            else:
-                refused += 1
+            ruled_out = None if refusal else self._loader.gate.rejects_seed(url)
+            if ruled_out is not None:
+                self._show_rejected(number, url, ruled_out)
+                batch.refused[f"not_accepted.{ruled_out.counter}"] += 1
+            elif refusal is not None:
                 batch.refused[f"not_accepted.{refusal}"] += 1
+            else:
+                batch.urls.append(url.new_url(depth=0, assume_https=is_bare))
+                continue
+            refused += 1
         batch.end = replace(
             before,
             offset=before.offset + sum(length for length, _ in lines),
@@ -331,6 +337,13 @@ class _Loading:
         self._bad_lines_shown += 1
         if self._bad_lines_shown <= MAX_BAD_LINES_SHOWN:
             self._loader.say(f"{self._source.name}, {problem_text(number, text)}")
+
+    def _show_rejected(self, number: int, url: CrawlUrl, ruled_out: RuledOut) -> None:
+        """Name the first seeds that rules reject, because nobody writes a seed that should not be fetched."""
+        self._rejected_shown += 1
+        if self._rejected_shown <= MAX_REJECTED_SHOWN:
+            more = "" if self._rejected_shown < MAX_REJECTED_SHOWN else " (further ones are only counted)"
+            self._loader.say(f"{self._source.name}, line {number}: {url.text} is {ruled_out.reason}{more}")
 
     async def _add(self, batch: _Batch) -> SeedSource:
         """Add a batch, then move the bookmark; return it."""

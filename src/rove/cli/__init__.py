@@ -28,6 +28,7 @@ COMMANDS = {
         "domains": "looking",
         "queue": "looking",
         "skipped": "looking",
+        "rules": "rules",
         "history": "history",
         "plot": "plot",
         "explain-query": "queries",

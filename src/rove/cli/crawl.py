@@ -26,6 +26,7 @@ from rove.cli.options import (
     option,
     size,
 )
+from rove.cli.rules_file import READABLE_FILE, with_rules_of_file
 from rove.cli.run import run_crawl
 from rove.cli.types import (
     CONCURRENCY,
@@ -53,6 +54,8 @@ from rove.policy.constants import (
 from rove.policy.file_types import parse_extension
 from rove.policy.languages import parse_languages
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
+from rove.policy.rules import RuleKind, check_rule
+from rove.policy.scope import SeedScope, parse_scope
 from rove.policy.usage import parse_purpose
 from rove.urls.ignored_params import parse_names
 
@@ -86,9 +89,33 @@ network = partial(option, group=NETWORK)
     help="Domains never to contact, one per line; each covers its subdomains.",
 )
 @what(
-    "--seeds-only/--no-seeds-only",
-    **FLAG,
-    help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
+    "--scope",
+    **or_default(Parsed("scope", parse_scope), "|".join(SeedScope)),
+    default_text=SeedScope.ANYWHERE,
+    help="Follow links only to the domains, hosts or directories of the seeds, or anywhere.",
+)
+@what(
+    "--accept",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.ACCEPT)), "EXPR"),
+    help="Take only URLs for which this expression holds (docs/rules.md); repeatable: one must hold.",
+)
+@what(
+    "--reject",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.REJECT)), "EXPR"),
+    help="Take no URL for which this expression holds; repeatable.",
+)
+@what(
+    "--follow-if",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.FOLLOW_IF)), "EXPR"),
+    help="Take links only from pages for which this expression holds; repeatable: one must hold.",
+)
+@what(
+    "--rules",
+    **or_none(READABLE_FILE, "FILE"),
+    help="Take the rules from this file; they replace all that the crawl remembers.",
 )
 @what(
     "--languages",
@@ -217,6 +244,12 @@ network = partial(option, group=NETWORK)
     help="Begin a new WARC file when one has this size.",
 )
 @keep(
+    "--store-if",
+    multiple=True,
+    **or_none(Checked("rule", partial(check_rule, RuleKind.STORE_IF)), "EXPR"),
+    help="Store only pages for which this expression holds; repeatable: one must hold.",
+)
+@keep(
     "--max-page-size",
     **size(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
@@ -284,6 +317,7 @@ def crawl(context: click.Context, /, **given: Any) -> int:
 def crawl_options(given: dict[str, Any], sources: dict[str, str]) -> CrawlOptions:
     """Return the options of a crawl; `sources` names the file that a value comes from, if it comes from one."""
     given["drop_params"] = parse_names(given["drop_params"])
+    given |= with_rules_of_file(given)
     return CrawlOptions(
         **fields_given(CrawlOptions, given),
         settings=fields_given(Settings, given),

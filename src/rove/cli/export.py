@@ -24,11 +24,13 @@ from rove.cli.options import Command, domain_option, option, since_option, until
 from rove.cli.output import print_line, print_note, reading
 from rove.cli.page_writers import WRITERS, Chosen, Wanted
 from rove.cli.types import Parsed
+from rove.cli.where import where_option
 from rove.errors import UsageError
 from rove.export.incremental import State, crawl_mark
 from rove.export.parquet import check_pyarrow
 from rove.inspect.lookup import domain_given
 from rove.inspect.open_crawl import Archive
+from rove.inspect.page_query import Where
 from rove.model.usage import Purpose
 from rove.notation.humanize import counted
 from rove.policy.usage import parse_use
@@ -41,6 +43,7 @@ _NEEDS_TEXT = (Format.PARQUET, Format.HF)
 @crawl_to_read
 @domain_option
 @status_option
+@where_option
 @since_option
 @until_option
 @option(
@@ -68,6 +71,7 @@ async def export(
     crawl: CrawlGiven,
     domain: str | None,
     status: int | None,
+    where: Where | None,
     since: float | None,
     until: float | None,
     purpose: Purpose | None,
@@ -88,7 +92,7 @@ async def export(
     Pages of domains that are excluded now are left out.
     """
     kind = Format(form)
-    _check_options(kind, everything=everything, incremental=incremental, output=output, limit=limit)
+    _check_options(kind, everything=everything, incremental=incremental, output=output, limit=limit, where=where)
     if incremental is not None and (since is not None or until is not None or len(sources) > 1):
         raise UsageError(
             "--incremental goes on where the last call ended; it takes no --since or --until, and one --from"
@@ -97,6 +101,7 @@ async def export(
         kind=kind,
         domain=None if domain is None else domain_given(domain),
         status=status,
+        where=where,
         purpose=purpose,
         since=-math.inf if since is None else since,
         until=math.inf if until is None else until,
@@ -137,7 +142,13 @@ async def export(
 
 
 def _check_options(
-    kind: Format, *, everything: bool, incremental: Path | None, output: Path | None, limit: int | None
+    kind: Format,
+    *,
+    everything: bool,
+    incremental: Path | None,
+    output: Path | None,
+    limit: int | None,
+    where: Where | None,
 ) -> None:
     if kind is not Format.JSONL and output is None:
         raise refuse_standard_output(kind)
@@ -145,6 +156,8 @@ def _check_options(
         raise UsageError(f"--all is for --format jsonl; --format {kind} has only pages that were stored")
     if kind is Format.WACZ and limit is not None:
         raise UsageError("--limit is not for --format wacz; choose by --domain, --since and --until")
+    if kind is Format.WACZ and where is not None:
+        raise UsageError("--where is not for --format wacz; choose by --domain, --status, --since and --until")
     if incremental is not None and (output is None or kind is Format.WACZ or limit is not None):
         raise UsageError("--incremental needs --output, and goes with neither --limit nor --format wacz")
     if kind in _NEEDS_TEXT:

@@ -7,6 +7,7 @@ import click
 from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import Command, json_option, option, whole_number
 from rove.cli.output import print_json, print_lines, print_note, reading
+from rove.cli.types import Parsed
 from rove.frontier.domain_list import MOST_LISTED, DomainOrder, DomainQuery, DomainState, DomainTrait
 from rove.frontier.url_queue import MOST_QUEUED
 from rove.inspect.domain_rows import domain_json, domain_lines
@@ -14,9 +15,8 @@ from rove.inspect.lookup import domain_given, domain_of_site, site_named
 from rove.inspect.open_crawl import Archive
 from rove.inspect.page_query import did_you_mean
 from rove.inspect.queue_rows import queued_json, queued_lines
-from rove.inspect.skipped_rows import examples_by_reason, skipped_json, skipped_lines
+from rove.inspect.skipped_rows import examples_by_reason, parse_reason, skipped_json, skipped_lines
 from rove.model.skipped import SAMPLED
-from rove.model.urls import NotAccepted
 from rove.notation.humanize import counted
 
 DEFAULT_ROWS = 20
@@ -82,7 +82,12 @@ async def queue(crawl: CrawlGiven, domain: str | None, limit: int, json: bool) -
 
 @click.command(cls=Command, short_help="Show examples of links that were not taken.")
 @crawl_to_read
-@option("--reason", type=click.Choice([reason.value for reason in NotAccepted]), help="Only links with this reason.")
+@option(
+    "--reason",
+    type=Parsed("reason", parse_reason),
+    metavar="REASON",
+    help="Only links with this reason, such as trap or rule-2.",
+)
 @option("--domain", metavar="DOMAIN", help="Only links to this domain or on its pages.")
 @option("--limit", **whole_number(1, SAMPLED), default=DEFAULT_EXAMPLES, help="Maximum number of links of each reason.")
 @json_option

@@ -20,7 +20,7 @@ from rove.export.parquet import ShardWriter
 from rove.export.wacz import WaczWriter
 from rove.inspect.lookup import site_named
 from rove.inspect.open_crawl import Archive
-from rove.inspect.page_query import PageQuery
+from rove.inspect.page_query import PageQuery, Where
 from rove.inspect.whole_file import whole_file
 from rove.model.usage import Purpose
 from rove.notation.humanize import counted
@@ -34,6 +34,7 @@ class Wanted:
     kind: Format
     domain: str | None
     status: int | None
+    where: Where | None
     purpose: Purpose | None
     since: float
     until: float
@@ -49,6 +50,7 @@ class Wanted:
         parts = [f"--format {self.kind}"]
         parts += [f"--domain {self.domain}"] if self.domain is not None else []
         parts += [f"--status {self.status}"] if self.status is not None else []
+        parts += [f"--where {self.where.text}"] if self.where is not None else []
         parts += [f"--for {self.purpose}"] if self.purpose is not None else []
         parts += ["--all"] if self.everything else []
         return " ".join(parts)
@@ -57,7 +59,7 @@ class Wanted:
     def is_whole(self) -> bool:
         """Whether all pages are asked for."""
         times = (self.since, self.until) == (-math.inf, math.inf)
-        choices = (self.domain, self.status, self.purpose, self.limit)
+        choices = (self.domain, self.status, self.where, self.purpose, self.limit)
         return times and all(choice is None for choice in choices) and not self.everything
 
     @property
@@ -69,7 +71,7 @@ class Wanted:
     async def export(self, archive: Archive, span: Span | None) -> Export:
         """Return the pages of one crawl."""
         site = None if self.domain is None else site_named(self.domain, await archive.form())
-        query = PageQuery(site=site, status=self.status, since=self.since, until=self.until)
+        query = PageQuery(site=site, status=self.status, where=self.where, since=self.since, until=self.until)
         return Export(archive, query, everything=self.everything, limit=self.limit, purpose=self.purpose, span=span)
 
 

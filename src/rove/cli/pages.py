@@ -20,11 +20,12 @@ from rove.cli.options import (
     whole_number,
 )
 from rove.cli.output import flush, is_output_closed, print_json, print_line, print_note, reading
+from rove.cli.where import where_option
 from rove.errors import UsageError
 from rove.inspect.follow import Follower
 from rove.inspect.lookup import domain_given, site_named
 from rove.inspect.open_crawl import Archive
-from rove.inspect.page_query import PageQuery
+from rove.inspect.page_query import PageQuery, Where
 from rove.inspect.request_rows import page_json, page_line
 from rove.model.ledger import RequestRow
 
@@ -40,6 +41,7 @@ FOLLOW_SHARE = 5
 @option("--status", **whole_number(0, 999), help="Only responses with this HTTP status.")
 @option("--error", metavar="KIND", help="Only requests with this error, such as dns or status-404; any: all of them.")
 @option("--mark", metavar="MARK", help="Only responses with this mark, such as body-cut.")
+@where_option
 @since_option
 @until_option
 @option("--limit", **whole_number(1), default=DEFAULT_PAGES, help="Maximum number of pages.")
@@ -52,6 +54,7 @@ async def pages(
     status: int | None,
     error: str | None,
     mark: str | None,
+    where: Where | None,
     since: float | None,
     until: float | None,
     limit: int,
@@ -67,6 +70,7 @@ async def pages(
         status=status,
         error=error,
         mark=mark,
+        where=where,
         since=-math.inf if since is None else since,
         until=math.inf if until is None else until,
     )

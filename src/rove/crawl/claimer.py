@@ -19,6 +19,7 @@ from rove.errors import RoveError
 from rove.model.visits import Lease
 from rove.notation.log_line import log_line
 from rove.policy.constants import VISIT_BUDGET
+from rove.policy.scope import SeedScope
 from rove.policy.silence import SOON
 from rove.urls.origin import origin_of
 
@@ -52,13 +53,15 @@ class Claimer:
         *,
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
+        are_rules_applied: Callable[[], Awaitable[bool]],
         claims: Claims,
         on_queued: Callable[[], None],
         cancel_slowest: Callable[[], None],
     ) -> None:
         """Prepare to claim.
 
-        `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get. `on_queued` is called when
+        `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get, `are_rules_applied` whether
+        no URL becomes pending again because a rule was lifted. `on_queued` is called when
         leases have been queued, `cancel_slowest` when a slow visit reserves a page that another domain could bring.
         """
         self._context = context
@@ -69,6 +72,7 @@ class Claimer:
         self._claims = claims
         self._remaining_limits = remaining_limits
         self._check_seeds_loaded = all_seeds_loaded
+        self._are_rules_applied = are_rules_applied
         self._seeds_loaded = False
         self._on_queued = on_queued
         self._cancel_slowest = cancel_slowest
@@ -204,8 +208,8 @@ class Claimer:
         settings = self._context.settings
         if settings.limits.max_pages is not None:
             self._pages_left = self._remaining_limits.pages_left(await self._frontier.pages())
-        # With --seeds-only, links into domains of seeds that are not loaded yet would count as out of scope.
-        return settings.seeds_only and not await self._all_seeds_loaded()
+        # With a --scope, links into domains of seeds that are not loaded yet would count as out of scope.
+        return settings.scope is not SeedScope.ANYWHERE and not await self._all_seeds_loaded()
 
     async def _responding_due(self) -> int:
         """Return how many domains that respond will soon need a slot; counted once a second."""
@@ -336,7 +340,7 @@ class Claimer:
                 self._free_page()
         unfinished = len(self._queue) + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
         # Not only the seeds of the start: 'rove seeds add' may be loading more.
-        if due is None and not unfinished and await self._check_seeds_loaded():
+        if due is None and not unfinished and await self._check_seeds_loaded() and await self._are_rules_applied():
             # The last seeds may have been added after the first look, so look again.
             due = await self._claims.next_due()
             if due is None and not self._woken.is_set() and not self._is_paused:

@@ -13,6 +13,7 @@ from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.seed_scope import ScopeCheck
 from rove.crawl.seen import SeenSet
 from rove.crawl.shutdown import Shutdown
 from rove.crawl.silence import SilentVisits
@@ -35,6 +36,7 @@ class CrawlContext:
     fetcher: Fetcher
     store: Store
     gate: Gate
+    scope: ScopeCheck
     form: UrlForm
     inflight_log: InflightLog
     pressure: Pressure

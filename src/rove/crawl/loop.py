@@ -69,6 +69,7 @@ class Crawl:
         *,
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
+        are_rules_applied: Callable[[], Awaitable[bool]],
         follow_exclusions: FollowExclusions,
         on_news: Callable[[str], None],
         outage_rules: OutageRules,
@@ -77,7 +78,8 @@ class Crawl:
     ) -> None:
         """Prepare the parts of the loop.
 
-        `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get. `follow_exclusions` runs as
+        `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get, `are_rules_applied` whether
+        the queue is in line with the rules. `follow_exclusions` runs as
         long as the crawl and passes on each new list of exclusions. `on_news` shows a sentence to the user. Until
         `backoffs_end`, by the steady clock, the crawl waits for sites that kept failing in an earlier run. With
         `is_trial`, it tries suspects, one at a time, and ends when none is due.
@@ -98,6 +100,7 @@ class Crawl:
             self._outage,
             remaining_limits=remaining_limits,
             all_seeds_loaded=all_seeds_loaded,
+            are_rules_applied=are_rules_applied,
             claims=DueSuspects(context.frontier) if is_trial else DueDomains(context.frontier, backoffs),
             on_queued=lambda: self._slots.fill(),
             cancel_slowest=lambda: self._slots.cancel_slowest(context.clock()),

@@ -53,15 +53,15 @@ class RobotsCheck:
         self.seconds = 0.0
         """Time spent judging URLs."""
 
-    async def verdict(self, url: CrawlUrl) -> Allowed | Blocked | Held:
-        """Decide whether the URL may be requested now."""
+    async def verdict(self, url: CrawlUrl, *, depth: int | None = None) -> Allowed | Blocked | Held:
+        """Decide whether the URL may be requested now; without a depth, no rule decides about it."""
         if url.origin not in self._origins:
             records = await self._context.frontier.origins([(url.domain, url.origin)])
             self._origins[url.origin] = records[0] if records else None
         origin = self._origins[url.origin]
-        verdict = self._judge(url, origin)
+        verdict = self._judge(url, origin, depth)
         if isinstance(verdict, NeedsRobots):
-            verdict = self._judge(url, await self._fetch(url, origin))
+            verdict = self._judge(url, await self._fetch(url, origin), depth)
             assert not isinstance(verdict, NeedsRobots), "a fresh robots.txt record is valid"
         return verdict
 
@@ -69,9 +69,9 @@ class RobotsCheck:
         """Return the robots.txt record that a URL was judged by."""
         return self._origins[url.origin]
 
-    def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> Verdict:
+    def _judge(self, url: CrawlUrl, origin: OriginRecord | None, depth: int | None) -> Verdict:
         started = self._context.clock()
-        verdict = self._context.gate.judge(url, origin, crawl_delay=self._crawl_delay)
+        verdict = self._context.gate.judge(url, origin, crawl_delay=self._crawl_delay, depth=depth)
         self.seconds += self._context.clock() - started
         return verdict
 

@@ -7,7 +7,7 @@ A URL that was added for a foreign domain has a key of its own. When its own dom
 frontier once more, which then counts it as the domain's own.
 
 Two kinds of URLs stay in the set although the frontier does not hold them. A URL that was evicted for lack of room is
-hardly worth a visit; if a redirect leads to it, the writer adds it nevertheless. With --seeds-only, links out of scope
+hardly worth a visit; if a redirect leads to it, the writer adds it nevertheless. With a --scope, links out of scope
 enter too, and this process ignores them even if another machine adds their domain to the seeds.
 """
 

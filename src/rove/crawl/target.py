@@ -6,7 +6,7 @@ import msgspec
 
 from rove.model.urls import NewUrl, PendingUrl
 from rove.parse.sitemap import is_named_like_a_sitemap
-from rove.urls.canonical import CrawlUrl, UrlForm
+from rove.urls.canonical import CrawlUrl, UrlForm, parse_base
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +31,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def may_be_a_file(self) -> bool:
         """Whether to request the URL whatever its extension: what a seed redirects to, or a compressed sitemap."""
         return self.depth == 0 or bool(self.sitemap_of)
+
+    @property
+    def depth_for_rules(self) -> int | None:
+        """The depth with which rules decide about the URL; None if they do not, because it is no page."""
+        return None if self.sitemap_of or self.is_robots else self.depth
 
     def as_new_url(self, penalty: int = 0, *, is_foreign: bool = False) -> NewUrl:
         """Return the row that adds this URL to the frontier."""
@@ -64,3 +69,14 @@ def target_of(pending: PendingUrl, form: UrlForm) -> Target:
         sitemap_of=pending.sitemap_of,
         is_robots=pending.is_robots,
     )
+
+
+def redirect_target(url: CrawlUrl, location: str, form: UrlForm) -> CrawlUrl | None:
+    """Return the URL that a redirect leads to.
+
+    Session ids are removed, unless the server redirects the URL to itself plus a session id.
+    """
+    base = parse_base(url.text)
+    target = form.canonical(location, base)
+    is_same = target is not None and target.text == url.text
+    return form.in_full.canonical(location, base) if is_same else target

@@ -14,9 +14,10 @@ from typing import assert_never
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.https_guess import HttpsGuess, is_wrong_guess
+from rove.crawl.page_decision import decide_page, usage_of_page
 from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
-from rove.crawl.target import Target, as_foreign_sitemap, target_of
+from rove.crawl.target import Target, as_foreign_sitemap, redirect_target, target_of
 from rove.crawl.visit_record import VisitRecord
 from rove.model.languages import Language
 from rove.model.marks import Mark
@@ -30,22 +31,20 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
-from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
+from rove.model.reasons import FailReason, refused_status, robots_unreachable, unread_type
 from rove.model.text_hash import text_hash
 from rove.model.urls import NotAccepted, UrlState
-from rove.model.usage import Purpose, Usage
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.simhash import simhash
 from rove.parse.sitemap import Listed, read_sitemap
 from rove.policy.challenges import is_challenge
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
-from rove.policy.gate import Allowed, Blocked, Held
+from rove.policy.gate import Allowed, Blocked, Held, Refusal
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
-from rove.policy.usage import combine, header_statements
 from rove.store.contract import Keep, Page
-from rove.urls.canonical import CrawlUrl, parse_base
+from rove.urls.canonical import CrawlUrl
 from rove.urls.domain import domain_of
 
 FIRST_REFILL = 20
@@ -129,7 +128,7 @@ class Visit:
         has_requested = False
         while target is not None:
             self.busy_with = target.url.fingerprint
-            verdict = await self._robots_check.verdict(target.url)
+            verdict = await self._robots_check.verdict(target.url, depth=target.depth_for_rules)
             if self._context.settings.sitemaps and not target.is_robots:
                 self._collect_sitemaps(target.url)
                 target = self._as_robots_names_it(target)
@@ -217,15 +216,19 @@ class Visit:
             self._give_up_at_wall(target)
             return
         self._record.mark(*document.marks)
-        self._add_links(document.links, target.url, depth=target.depth + 1, languages=document.languages)
-        usage = self._usage(target, fetched, document)
+        origin = self._robots_check.origin(target.url)
+        usage = usage_of_page(target, fetched, document, robots=b"" if origin is None else origin.body)
         self._record.note_usage(usage)
-        if document.noindex:
-            self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
-            return
-        purpose = self._context.settings.purpose
-        if purpose is Purpose.TRAINING and usage.forbids(purpose):
-            self._settle(target, UrlState.BLOCKED, BlockReason.USAGE)
+        row, purpose = self._record.requests[-1], self._context.settings.purpose
+        decision = decide_page(self._context.gate.rules, target, row, document, usage=usage, purpose=purpose)
+        if decision.not_followed is None:
+            self._add_links(document.links, target.url, depth=target.depth + 1, languages=document.languages)
+        else:
+            self._record.links_found += len(document.links)
+            ruled_out = [(decision.not_followed, link) for link in document.links]
+            self._record.refuse(ruled_out, target.url, self._context.skip_sample)
+        if decision.blocked:
+            self._settle(target, UrlState.BLOCKED, decision.blocked)
             return
         page = Page(
             url=target.url.text,
@@ -237,13 +240,6 @@ class Visit:
         )
         self._record.note_page(page, document, purpose, simhash(document.utf8))
         self._settle(target, UrlState.DONE)
-
-    def _usage(self, target: Target, fetched: Fetched, document: Document) -> Usage:
-        """Return what the site states about the use of a page: in its robots.txt, its headers and the page."""
-        origin = self._robots_check.origin(target.url)
-        rules = rules_of(b"" if origin is None else origin.body)
-        in_robots = rules.usage_of(target.url.text)
-        return combine([*in_robots, *header_statements(fetched.response.headers), *document.usage])
 
     def _parse(self, target: Target, fetched: Fetched) -> Document:
         """Parse a page. No page takes long, because its length is limited."""
@@ -294,7 +290,7 @@ class Visit:
 
     async def _redirect(self, target: Target, location: str) -> Target | None:
         """Return the next URL if this visit may follow the redirect; otherwise leave it to the frontier."""
-        url = self._resolve(target.url, location)
+        url = redirect_target(target.url, location, self._context.form)
         if url is None:
             self._settle(target, UrlState.FAILED, FailReason.REDIRECT_TO_NO_URL)
             return None
@@ -314,6 +310,10 @@ class Visit:
         )
         if target.sitemap_of and url.domain != target.url.domain:
             following = as_foreign_sitemap(following)
+        if not target.sitemap_of and not await self._context.scope.covers_redirect(url, depth=target.depth):
+            self._record.links_found += 1
+            self._record.refuse([(NotAccepted.OUT_OF_SCOPE, url)], target.url, self._context.skip_sample)
+            return None
         may_follow = (
             self._add_link(following, target.url)
             and url.domain_name == self._record.lease.name
@@ -322,16 +322,6 @@ class Visit:
             and await self._state_of(url) is UrlState.PENDING
         )
         return following if may_follow else None
-
-    def _resolve(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
-        """Return the URL that a redirect leads to.
-
-        Session ids are removed, unless the server redirects the URL to itself plus a session id.
-        """
-        base, form = parse_base(url.text), self._context.form
-        target = form.canonical(location, base)
-        is_same = target is not None and target.text == url.text
-        return form.in_full.canonical(location, base) if is_same else target
 
     async def _try_http(self, target: Target) -> Target | None:
         """Return the http URL to request instead of an https URL that cannot be reached."""
@@ -396,7 +386,7 @@ class Visit:
         The links to its own domain are that domain's own. So are those to the domain that vouches for a sitemap.
         `languages` are those of the page; a sitemap has none.
         """
-        refused: list[tuple[NotAccepted, CrawlUrl]] = []
+        refused: list[tuple[Refusal, CrawlUrl]] = []
         own_domains = (source.domain,) if vouching is None else (source.domain, vouching)
         self._record.links_found += len(links)
         self._record.links += self._context.gate.admitted(
@@ -413,7 +403,14 @@ class Visit:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
         gate = self._context.gate
         self._record.links_found += 1
-        penalty = gate.admits(link.url, depth=link.depth, hops=link.hops, source=source, any_file=link.may_be_a_file)
+        penalty = gate.admits(
+            link.url,
+            depth=link.depth,
+            hops=link.hops,
+            source=source,
+            any_file=link.may_be_a_file,
+            is_sitemap=bool(link.sitemap_of),
+        )
         if not isinstance(penalty, int):
             self._record.refuse([(penalty, link.url)], source, self._context.skip_sample)
             return False

@@ -16,11 +16,13 @@ from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirecte
 from rove.model.reasons import RequestError, status_error
 from rove.model.skipped import SkippedLink
 from rove.model.text_hash import robots_name
-from rove.model.urls import NewUrl, NotAccepted, UrlState
+from rove.model.urls import NewUrl, UrlState
 from rove.model.usage import Purpose, Usage
 from rove.model.visits import Deferred, Lease, OriginRecord, RobotsStatus, Settled, VisitResult
 from rove.parse.html import Document
+from rove.policy.gate import Refusal
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
+from rove.policy.rules import RuledOut
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
 from rove.urls.canonical import CrawlUrl
@@ -233,18 +235,19 @@ class VisitRecord:
         self.links.clear()
         self.update_memory()
 
-    def refuse(self, links: Iterable[tuple[NotAccepted, CrawlUrl]], source: CrawlUrl, sample: SkipSample) -> None:
+    def refuse(self, links: Iterable[tuple[Refusal, CrawlUrl]], source: CrawlUrl, sample: SkipSample) -> None:
         """Count links that may not enter the frontier, and keep examples; `source` is the page that has them."""
-        for reason, link in links:
+        for refusal, link in links:
+            reason = refusal.counter if isinstance(refusal, RuledOut) else refusal.value
             self.not_accepted[reason] += 1
             if sample.chooses(reason, link.fingerprint):
                 self.skip(reason, link.domain, link.fingerprint, link.text, page=source.text)
 
-    def skip(self, reason: NotAccepted, domain: int, fingerprint: int, url: str, *, page: str = "") -> None:
+    def skip(self, reason: str, domain: int, fingerprint: int, url: str, *, page: str = "") -> None:
         """Keep a link that was not taken as an example; without a page, the last request brought it."""
         self.skipped.append(
             SkippedLink(
-                reason=reason.value,
+                reason=reason,
                 domain=domain,
                 fingerprint=fingerprint,
                 url=url,

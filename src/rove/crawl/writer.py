@@ -24,6 +24,7 @@ from rove.frontier.rows.requests import delay_in_force
 from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.model.visits import VisitResult
 from rove.notation.log_line import log_line
+from rove.policy.scope import SeedScope
 
 LINKS_PER_ADD = 8_192
 """Links added in one transaction: few enough that a claim waits at most about a tenth of a second for its turn."""
@@ -207,8 +208,10 @@ class BatchWriter:
             may_be_new, others = self._new_domains.split(domain, record.links)
             await new_links(may_be_new, seen, links)
             await new_links(others, seen, beyond)
-        scope = NotAccepted.OUT_OF_SCOPE if self._context.settings.seeds_only else None
         news = AddedLinks(self._context.skip_sample)
+        await self._drop_out_of_scope((links, beyond), exempt, news)
+        is_limited = self._context.settings.scope is not SeedScope.ANYWHERE
+        scope = NotAccepted.OUT_OF_SCOPE if is_limited else None
         await self._add(list(links.values()), exempt, scope, news)
         self._new_domains.note(batch, news.made)
         await self._add(list(beyond.values()), exempt, scope or NotAccepted.NEW_DOMAINS, news)
@@ -217,6 +220,29 @@ class BatchWriter:
             news.not_taken.update(record.not_accepted)
         found = sum(record.links_found for record in batch)
         self._meter.note_links(found=found, new=news.new, not_taken=news.not_taken, evicted=news.evicted)
+
+    async def _drop_out_of_scope(
+        self, found: Sequence[dict[str, NewUrl]], exempt: Collection[tuple[int, int]], news: AddedLinks
+    ) -> None:
+        """Remove the links that are out of scope, apart from those that a visit has followed."""
+        scope, settings = self._context.scope, self._context.settings
+        if not settings.scope.needs_roots:
+            return
+        for is_redirect in (True, False):
+            part = [link for links in found for link in links.values() if (link.depth == 0) is is_redirect]
+            out = [link for link in await scope.outside(part) if (link.domain, link.fingerprint) not in exempt]
+            names = {link.url for link in out}
+            for links in found:
+                for name in names & links.keys():
+                    del links[name]
+            news.refuse([(NotAccepted.OUT_OF_SCOPE, link) for link in out])
+            if is_redirect:
+                # What a seed redirects to may be on another host. The links of that page are judged by it.
+                redirects = [link for link in part if link.url not in names]
+                await self._add(redirects, exempt, NotAccepted.OUT_OF_SCOPE, news)
+                scope.forget(link.domain for link in redirects)
+        if count := news.not_taken[NotAccepted.OUT_OF_SCOPE]:
+            await self._frontier.count({f"not_accepted.{NotAccepted.OUT_OF_SCOPE}": count})
 
     async def _add(
         self,
@@ -258,8 +284,16 @@ class AddedLinks:
         self.new += added.unseen
         self.evicted += added.evicted
         self.not_taken.update(added.not_accepted)
+        self._keep_examples(added.skipped)
+
+    def refuse(self, links: Sequence[tuple[NotAccepted, NewUrl]]) -> None:
+        """Note links that were not added."""
+        self.not_taken.update(reason.value for reason, _ in links)
+        self._keep_examples(links)
+
+    def _keep_examples(self, links: Iterable[tuple[NotAccepted, NewUrl]]) -> None:
         chooses = self._sample.chooses
-        self.skipped += [(reason, url) for reason, url in added.skipped if chooses(reason, url.fingerprint)]
+        self.skipped += [(reason, link) for reason, link in links if chooses(reason, link.fingerprint)]
 
 
 def _note_skipped(batch: Sequence[VisitRecord], skipped: Sequence[tuple[NotAccepted, NewUrl]]) -> None:
@@ -271,7 +305,7 @@ def _note_skipped(batch: Sequence[VisitRecord], skipped: Sequence[tuple[NotAccep
         for link in record.links:
             reason = reasons.pop(link.url, None)
             if reason is not None:
-                record.skip(reason, link.domain, link.fingerprint, link.url)
+                record.skip(reason.value, link.domain, link.fingerprint, link.url)
 
 
 async def new_links(found: Sequence[NewUrl], seen: SeenSet, links: dict[str, NewUrl]) -> None:

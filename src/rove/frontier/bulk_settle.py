@@ -1,4 +1,4 @@
-"""Settles or reopens URLs without a visit, for a domain that is excluded or given up.
+"""Settles or reopens URLs without a visit, for a domain that is excluded or given up, or because rules have changed.
 
 A domain may have millions of URLs. They are read and changed in slices, each a transaction of its own, so that no claim
 waits for long. If the process is killed in between, running it again continues with the rest.
@@ -7,13 +7,41 @@ waits for long. If the process is killed in between, running it again continues 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from rove.model.reasons import BlockReason, is_rejected_by_rules
 from rove.model.urls import UrlState
 
 SLICE = 2_000
 _FIRST = -1
 _LOWEST = -(1 << 63)
+
+
+class _Pending(NamedTuple):
+    """A row of pending_from."""
+
+    fingerprint: int
+    url: str
+    priority: int
+    position: int
+    depth: int
+    is_page: bool
+    """It is neither a sitemap nor a robots.txt."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place in the order of its domain."""
+        return self.priority, self.position
+
+
+class _Blocked(NamedTuple):
+    """A row of blocked_after."""
+
+    fingerprint: int
+    url: str
+    depth: int
+    reason: str
+    """Why it is blocked; '' if it is not."""
 
 
 class UrlSlices(Protocol):
@@ -27,8 +55,8 @@ class UrlSlices(Protocol):
     ) -> int:
         """Settle pending URLs in one transaction, unless `after` is given and is not the domain's last visit."""
 
-    async def reopen(self, domain: int, fingerprints: list[int]) -> int:
-        """Make blocked URLs pending in one transaction."""
+    async def reopen(self, domain: int, fingerprints: list[int], reason: str) -> int:
+        """Make URLs pending in one transaction that are blocked for this reason."""
 
 
 class BulkSettling:
@@ -43,25 +71,7 @@ class BulkSettling:
         self, domain: int, state: UrlState, reason: str, matching: Callable[[str], bool], *, after: int | None = None
     ) -> int:
         """Settle the pending URLs of a domain that match; return their number."""
-        priority, position, settled = _FIRST, _LOWEST, 0
-        # Several URLs may have the last position, because it may be the time of a retry. These of them stay pending.
-        read_there: set[int] = set()
-        while True:
-            limit = self._limit + len(read_there)
-            rows = await self._slices.fetch(
-                "pending_from", domain=domain, priority=priority, position=position, limit=limit
-            )
-            matches = [row[0] for row in rows if row[0] not in read_there and matching(row[1])]
-            count = await self._slices.settle(domain, matches, state, reason, after) if matches else 0
-            settled += count
-            if len(rows) < limit:
-                return settled
-            if rows[-1][2:] != (priority, position):
-                read_there.clear()
-                _, _, priority, position = rows[-1]
-            read_there.update(row[0] for row in rows if row[2:] == (priority, position))
-            if count == len(matches):
-                read_there.difference_update(matches)
+        return await self._settle(domain, state, lambda row: reason if matching(row.url) else None, after)
 
     async def withdraw_all(self, domains: Iterable[int], state: UrlState, reason: str) -> int:
         """Settle all pending URLs of domains; return their number."""
@@ -69,12 +79,69 @@ class BulkSettling:
 
     async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
         """Make the URLs of a domain pending again that an exclusion blocked and that match; return their number."""
+        return await self._reopen(domain, lambda row: row.reason == BlockReason.EXCLUDED and matching(row.url))
+
+    async def rejudge(self, domain: int, judge: Callable[[str, int], str | None]) -> int:
+        """Block the pending pages of a domain for which `judge` returns a reason; return their number."""
+        return await self._settle(
+            domain, UrlState.BLOCKED, lambda row: judge(row.url, row.depth) if row.is_page else None, None
+        )
+
+    async def reopen_rejected(self, domain: int, judge: Callable[[str, int], str | None]) -> int:
+        """Make the URLs of a domain pending again that rules blocked and `judge` does not; return their number."""
+        return await self._reopen(
+            domain, lambda row: is_rejected_by_rules(row.reason) and judge(row.url, row.depth) is None
+        )
+
+    async def _settle(
+        self, domain: int, state: UrlState, reason_for: Callable[[_Pending], str | None], after: int | None
+    ) -> int:
+        """Settle the pending URLs of a domain for which there is a reason; return their number."""
+        priority, position, settled = _FIRST, _LOWEST, 0
+        # Several URLs may have the last position, because it may be the time of a retry. These of them stay pending.
+        read_there: set[int] = set()
+        while True:
+            limit = self._limit + len(read_there)
+            rows = [
+                _Pending(*row)
+                for row in await self._slices.fetch(
+                    "pending_from", domain=domain, priority=priority, position=position, limit=limit
+                )
+            ]
+            matches: dict[str, list[int]] = {}
+            for row in rows:
+                reason = None if row.fingerprint in read_there else reason_for(row)
+                if reason is not None:
+                    matches.setdefault(reason, []).append(row.fingerprint)
+            for reason, fingerprints in matches.items():
+                count = await self._slices.settle(domain, fingerprints, state, reason, after)
+                settled += count
+                if count < len(fingerprints):
+                    matches[reason] = []  # some are pending still
+            if len(rows) < limit:
+                return settled
+            last = rows[-1].place
+            if last != (priority, position):
+                read_there.clear()
+                priority, position = last
+            read_there.update(row.fingerprint for row in rows if row.place == last)
+            for fingerprints in matches.values():
+                read_there.difference_update(fingerprints)
+
+    async def _reopen(self, domain: int, matching: Callable[[_Blocked], bool]) -> int:
+        """Make the blocked URLs of a domain that match pending again; return their number."""
         last, reopened = _LOWEST, 0
         while True:
-            rows = await self._slices.fetch("blocked_after", domain=domain, fingerprint=last, limit=self._limit)
-            matches = [fingerprint for fingerprint, url, blocked in rows if blocked and matching(url)]
-            if matches:
-                reopened += await self._slices.reopen(domain, matches)
+            rows = [
+                _Blocked(*row)
+                for row in await self._slices.fetch("blocked_after", domain=domain, fingerprint=last, limit=self._limit)
+            ]
+            matches: dict[str, list[int]] = {}
+            for row in rows:
+                if row.reason and matching(row):
+                    matches.setdefault(row.reason, []).append(row.fingerprint)
+            for reason, fingerprints in matches.items():
+                reopened += await self._slices.reopen(domain, fingerprints, reason)
             if len(rows) < self._limit:
                 return reopened
-            last = rows[-1][0]
+            last = rows[-1].fingerprint

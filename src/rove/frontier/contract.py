@@ -160,8 +160,23 @@ class Frontier(History, Protocol):
     async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
         """Make the URLs of a domain pending again that an exclusion blocked and that match; return their number."""
 
+    async def rejudge(self, domain: int, judge: Callable[[str, int], str | None]) -> int:
+        """Block the pending pages of a domain for which rules have a reason; return their number.
+
+        `judge` gets a URL and its depth, and returns the reason. Sitemaps and robots.txt files are left alone.
+        """
+
+    async def reopen_rejected(self, domain: int, judge: Callable[[str, int], str | None]) -> int:
+        """Make the URLs of a domain pending again that rules blocked and `judge` does not; return their number."""
+
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
         """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
+
+    async def roots(self, domains: Iterable[int]) -> Mapping[int, Sequence[tuple[str, bool]]]:
+        """Return the pages of depth 0 of each domain that has any, and whether each is a seed.
+
+        The others are what seeds redirect to.
+        """
 
     async def mark_seeds(self, keys: Sequence[tuple[int, int]]) -> int:
         """Mark known URLs as seeds, which come first in their domain; return how many were not seeds yet."""
@@ -283,6 +298,12 @@ class Catalog(Protocol):
     async def retries(self) -> list[Retry]:
         """Return all retries, oldest first."""
 
+    async def rules_applied(self) -> str:
+        """Return how far the rules were applied to the queue, as it was saved last; '' if it never was."""
+
+    async def save_rules_applied(self, progress: str) -> None:
+        """Save how far the rules have been applied to the queue."""
+
     async def add_seed_source(self, source: SeedSource) -> SeedSource:
         """Add a seed file of this node; return it with its number."""
 
@@ -316,6 +337,12 @@ class FrontierReader(Looking, HistoryReader, Protocol):
 
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
         """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
+
+    async def roots(self, domains: Iterable[int]) -> Mapping[int, Sequence[tuple[str, bool]]]:
+        """Return the pages of depth 0 of each domain that has any, and whether each is a seed.
+
+        The others are what seeds redirect to.
+        """
 
     def seeds(self) -> AsyncIterator[list[KnownUrl]]:
         """Iterate over all seeds in the order in which they were given, in slices."""

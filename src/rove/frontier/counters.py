@@ -9,7 +9,6 @@ from rove.frontier.records import Reach
 from rove.frontier.rows.visits import Closing
 from rove.model.counts import Counts
 from rove.model.ledger import RequestKind, Settlement
-from rove.model.reasons import BlockReason
 from rove.model.request_counts import counter_names, request_counts
 from rove.model.urls import UrlState
 from rove.model.visits import VisitResult
@@ -112,11 +111,11 @@ def count_withdrawn(settled: int, state: UrlState, reason: str, changes: Counter
         changes[f"blocked.{reason}"] += settled
 
 
-def count_reopened(urls: int, changes: Counter[str]) -> None:
-    """Count URLs that an exclusion had blocked and that are pending again."""
+def count_reopened(urls: int, reason: str, changes: Counter[str]) -> None:
+    """Count URLs that were blocked for this reason and are pending again."""
     changes["urls.pending"] += urls
     changes["urls.blocked"] -= urls
-    changes[f"blocked.{BlockReason.EXCLUDED}"] -= urls
+    changes[f"blocked.{reason}"] -= urls
 
 
 def count_wanted_again(state: UrlState, reason: str, changes: Counter[str]) -> None:

@@ -68,6 +68,9 @@ class CrawlTables(DomainTables, QueueTables, SampleTables, Protocol):
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Any]:
         """Return the rows of those URLs that are known."""
 
+    async def roots(self, domains: list[int]) -> list[Any]:
+        """Return the rows of the pages of depth 0 of these domains."""
+
     async def known_domains(self, ids: list[int]) -> list[Any]:
         """Return the ids of those domains that have a row."""
 
@@ -126,6 +129,12 @@ class CrawlReader:
 
     async def skipped(self) -> list[SkippedLink]:
         return [skipped_link(row) for row in await self._tables.fetch("skipped_links")]
+
+    async def roots(self, domains: Iterable[int]) -> dict[int, list[tuple[str, bool]]]:
+        found: dict[int, list[tuple[str, bool]]] = {}
+        for domain, url, is_seed in await self._tables.roots(sorted(domains)):
+            found.setdefault(domain, []).append((url, bool(is_seed)))
+        return found
 
     async def seeds(self) -> AsyncIterator[list[KnownUrl]]:
         last: int | None = _LOWEST

@@ -18,22 +18,30 @@ from rove.inspect.delays import delays_of
 from rove.inspect.lookup import url_given
 from rove.inspect.url_facts import UrlFacts
 from rove.model.ledger import DelaySource
-from rove.model.reasons import BlockReason
+from rove.model.reasons import BlockReason, is_not_stored_by_rules, is_rejected_by_rules
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.notation.harmless import one_line
 from rove.notation.humanize import counted, seconds_text, utc_text
 from rove.policy.exclusions import Exclusions
-from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
+from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Refusal, Verdict
 from rove.policy.ports import BAD_PORTS, port_of
 from rove.policy.robots import Rule, Rules
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
+from rove.policy.rules import RuledOut, needs_source
+from rove.policy.scope import ScopeRoots, SeedScope
 from rove.policy.traps import Sign, signs
 from rove.urls.canonical import NO_IDS, CrawlUrl
 
 _CAPPED = "its domain has reached --max-pages-per-domain"
 _LEFT_ALONE = "its domain asks for a Crawl-delay of more than a day"
 _ONCE = "a URL is fetched only once"
+SCOPES = {
+    SeedScope.DOMAIN: "the domains of the seeds",
+    SeedScope.HOST: "the hosts of the seeds",
+    SeedScope.PATH: "the directories of the seeds",
+}
+"""What `--scope` follows links into."""
 _ANOTHER_SITE = "https://another-site.invalid/"
 """Stands for any page that might link to a URL."""
 
@@ -53,6 +61,7 @@ class UrlVerdict(enum.StrEnum):
     FETCHED = "fetched"
     REDIRECTED = "redirected"
     BLOCKED = "blocked"
+    RULED_OUT = "rejected-by-rule"
     FAILED = "failed"
     ACCEPTED = "unknown-would-be-accepted"
     REFUSED = "unknown-would-be-refused"
@@ -102,6 +111,11 @@ class Explanation:
         return sum(sign.penalty for sign in self.trap_signs)
 
     @property
+    def is_in_scope(self) -> bool:
+        """Whether a link to it would be in the scope of the seeds."""
+        return _is_in_scope(self.url, self.facts)
+
+    @property
     def is_left_alone(self) -> bool:
         """Whether the domain asks for a Crawl-delay of more than a day, so that rove does not visit it."""
         return self.facts.crawl_delay > MAX_CRAWL_DELAY
@@ -115,7 +129,9 @@ def explain_url(given: str, url: CrawlUrl, facts: UrlFacts, *, now: float) -> Ex
     year = time.gmtime(now).tm_year
     patterns = Exclusions(exclusion.pattern for exclusion in in_force)
     file_types = facts.settings.skipped_file_types
-    gate = Gate(patterns, max_depth=facts.settings.max_depth, file_types=file_types, year=year)
+    gate = Gate(
+        patterns, max_depth=facts.settings.max_depth, file_types=file_types, year=year, rules=facts.settings.rules
+    )
     robots = _robots(url, facts.origin)
     verdict, sentence = _answer(url, facts, robots, gate)
     in_full = url_given(given, NO_IDS.in_full).text
@@ -163,7 +179,12 @@ def due_in(domain: DomainRecord | None) -> float:
 
 def _answer(url: CrawlUrl, facts: UrlFacts, robots: RobotsAnswer, gate: Gate) -> _Answer:
     domain, record = facts.domain, facts.record
-    verdict = gate.judge(url, facts.origin, crawl_delay=domain.crawl_delay if domain else 0.0)
+    verdict = gate.judge(
+        url,
+        facts.origin,
+        crawl_delay=domain.crawl_delay if domain else 0.0,
+        depth=None if record is None else record.depth,
+    )
     if verdict == Blocked(BlockReason.EXCLUDED) or (domain is not None and domain.is_excluded):
         if record is not None and record.state is UrlState.DONE:
             return UrlVerdict.EXCLUDED, f"is excluded, but {_fetched(facts)}"
@@ -173,7 +194,7 @@ def _answer(url: CrawlUrl, facts: UrlFacts, robots: RobotsAnswer, gate: Gate) ->
     if record.state is UrlState.PENDING:
         return _pending(facts, robots, verdict)
     if record.state is UrlState.BLOCKED:
-        return _blocked(facts, record, robots)
+        return _blocked(facts, record, robots, verdict)
     return _settled(facts, record)
 
 
@@ -183,6 +204,8 @@ def _pending(facts: UrlFacts, robots: RobotsAnswer, verdict: Verdict) -> _Answer
     if facts.domain is not None and facts.domain.is_capped:
         return UrlVerdict.CAPPED, f"would not be fetched: {_CAPPED}"
     match verdict:
+        case Blocked(reason=reason) if is_rejected_by_rules(reason):
+            return UrlVerdict.RULED_OUT, f"would not be fetched: {one_line(reason)}"
         case Blocked():
             return UrlVerdict.FORBIDDEN, "would not be fetched: robots.txt forbids it"
         case Held(seconds=seconds):
@@ -229,8 +252,17 @@ def _settled(facts: UrlFacts, record: UrlRecord) -> _Answer:
             return UrlVerdict.FETCHED, f"{_fetched(facts)}; {_ONCE}"
 
 
-def _blocked(facts: UrlFacts, record: UrlRecord, robots: RobotsAnswer) -> _Answer:
+def _blocked(facts: UrlFacts, record: UrlRecord, robots: RobotsAnswer, verdict: Verdict) -> _Answer:
     match record.reason:
+        case reason if is_rejected_by_rules(reason):
+            match verdict:
+                case Blocked(reason=present) if is_rejected_by_rules(present):
+                    return UrlVerdict.RULED_OUT, f"was not fetched: {one_line(present)}"
+                case _:
+                    then = f"was not fetched: {one_line(reason)}; the rules in force take it"
+                    return UrlVerdict.RULED_OUT, f"{then}, so it will be pending again"
+        case reason if is_not_stored_by_rules(reason):
+            return UrlVerdict.RULED_OUT, f"{_fetched(facts)} but {one_line(reason)}"
         case BlockReason.ROBOTS if robots.is_allowed:
             return UrlVerdict.FORBIDDEN, (
                 "was not fetched: robots.txt forbade it; the present copy allows it, but rove checks a URL only once"
@@ -278,13 +310,15 @@ def _unknown(url: CrawlUrl, facts: UrlFacts, verdict: Verdict, gate: Gate) -> _A
     return UrlVerdict.ACCEPTED, accepted
 
 
-def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
+def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> Refusal | None:
     """Return why the gate or the frontier would refuse a link from a seed of another site, None if neither would."""
     admission = gate.admits(url, depth=1, source=url_given(_ANOTHER_SITE, NO_IDS))
-    if isinstance(admission, NotAccepted):
+    if not isinstance(admission, int):
         return admission
+    if not _is_in_scope(url, facts):
+        return NotAccepted.OUT_OF_SCOPE
     if facts.domain is None or not facts.domain.has_urls:
-        return NotAccepted.OUT_OF_SCOPE if facts.settings.seeds_only else None
+        return None
     budget = policy_of(facts.settings).domain_budget
     return (
         NotAccepted.BUDGET
@@ -293,10 +327,21 @@ def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
     )
 
 
-def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:
+def _is_in_scope(url: CrawlUrl, facts: UrlFacts) -> bool:
+    scope = facts.settings.scope
+    if scope.needs_roots:
+        return ScopeRoots(facts.roots, scope).covers(url.text)
+    return scope is SeedScope.ANYWHERE or (facts.domain is not None and facts.domain.has_urls)
+
+
+def _refusal_text(refusal: Refusal, url: CrawlUrl, facts: UrlFacts) -> str:
     match refusal:
+        case RuledOut(numbers=numbers, reason=reason):
+            rules = [rule for rule in facts.settings.rules.rules if rule.number in numbers]
+            where = " if it is on a page of another site" if any(map(needs_source, rules)) else ""
+            return f"{where}: {one_line(reason)}"
         case NotAccepted.OUT_OF_SCOPE:
-            return f": only links into the domains of the seeds are followed, and {url.domain_name} is not one of them"
+            return f": only links into {SCOPES[facts.settings.scope]} are followed, and it is in none of them"
         case NotAccepted.TOO_DEEP:
             return ": only seeds are fetched (--max-depth 0)"
         case NotAccepted.BUDGET:

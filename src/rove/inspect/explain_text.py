@@ -8,7 +8,7 @@ from typing import Any
 
 from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
 from rove.frontier.retries import Retry
-from rove.inspect.explain import Explanation, due_in
+from rove.inspect.explain import SCOPES, Explanation, due_in
 from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.inspect.url_facts import UrlHistory
 from rove.model.ledger import RequestRow
@@ -16,6 +16,7 @@ from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.notation.harmless import one_line
 from rove.notation.humanize import counted, iso_time, precise, seconds_text, times, utc_text
+from rove.policy.scope import SeedScope
 from rove.policy.traps import REFUSED
 
 _STATUSES = {
@@ -95,10 +96,9 @@ def _scope(explanation: Explanation) -> list[str]:
         lines = ["links are followed to any depth"]
     else:
         lines = [f"links are followed to depth {settings.max_depth}"]
-    if settings.seeds_only:
-        domain = explanation.facts.domain
-        is_one = "is" if domain is not None and domain.has_urls else "is not"
-        lines.append(f"only domains of the seeds; {explanation.url.domain_name} {is_one} one")
+    if settings.scope is not SeedScope.ANYWHERE:
+        is_in = "in scope" if explanation.is_in_scope else "out of scope"
+        lines.append(f"{is_in}: links are followed only into {SCOPES[settings.scope]}")
     return lines
 
 
@@ -274,7 +274,8 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "exclusion": None if exclusion is None else exclusion_json(exclusion),
         "scope": {
             "max_depth": facts.settings.max_depth,
-            "seeds_only": facts.settings.seeds_only,
+            "scope": facts.settings.scope,
+            "in_scope": explanation.is_in_scope,
             "domain_known": facts.domain is not None and facts.domain.has_urls,
         },
         "dropped": list(explanation.ignored),

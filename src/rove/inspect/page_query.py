@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
@@ -16,10 +17,24 @@ from rove.model.marks import Mark
 from rove.model.outcomes import FailureKind
 from rove.model.reasons import RequestError, is_status_error
 from rove.notation.humanize import utc_text
+from rove.policy.expressions.expression import Test, compiled
+from rove.policy.expressions.facts import Place, Subject
 from rove.urls.canonical import UrlForm
 
 ANY_ERROR = "any"
 _STATUS_ERROR = re.compile(r"status-[0-9]{3}")
+
+
+class Where(NamedTuple):
+    """An expression that must hold for a page."""
+
+    text: str
+    holds: Test
+
+
+def parse_where(text: str) -> Where:
+    """Return an expression of `--where`."""
+    return Where(text.strip(), compiled(text.strip(), Place.LEDGER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +46,7 @@ class PageQuery:
     error: str | None = None
     """The error of the request; ANY_ERROR for all that have one."""
     mark: str | None = None
+    where: Where | None = None
     since: float = -math.inf
     """Wall-clock seconds."""
     until: float = math.inf
@@ -48,6 +64,7 @@ class PageQuery:
             self.status in (None, row.status)
             and (self.error in (None, row.error) or (self.error == ANY_ERROR and row.error != ""))
             and (self.mark is None or self.mark in row.marks)
+            and (self.where is None or self.where.holds(_subject(row)))
         )
 
     def check(self, *, errors: Collection[str], marks: Collection[str]) -> None:
@@ -65,11 +82,16 @@ class PageQuery:
             f"with status {self.status}" if self.status is not None else "",
             "with an error" if self.error == ANY_ERROR else f"with the error {self.error}" if self.error else "",
             f"with the mark {self.mark}" if self.mark is not None else "",
+            f"for which {self.where.text} holds" if self.where is not None else "",
             f"since {utc_text(self.since)}" if math.isfinite(self.since) else "",
             f"before {utc_text(self.until)}" if math.isfinite(self.until) else "",
         ]
         sentence = " ".join(["no", what, *filter(None, parts)])
         return sentence if self.site is None else sentence + await did_you_mean(reader, self.site, form)
+
+
+def _subject(row: RequestRow) -> Subject:
+    return Subject(row.url, status=row.status, type=row.media_type, title=row.title)
 
 
 async def did_you_mean(reader: FrontierReader, site: Site, form: UrlForm) -> str:

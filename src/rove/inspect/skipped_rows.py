@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rove.errors import UsageError
+from rove.inspect.rule_list import is_rule_counter
 from rove.model.skipped import SkippedLink
+from rove.model.urls import NotAccepted
 from rove.notation.humanize import counted, iso_time
 from rove.policy.exclusions import Exclusions
+
+
+def parse_reason(text: str) -> str:
+    """Return a reason for which links are not taken; raise UsageError if there is none of that name."""
+    if text in {*NotAccepted} or is_rule_counter(text):
+        return text
+    raise UsageError(
+        f"there is no reason {text!r}; choose one of {', '.join(sorted(NotAccepted))}, or rule-2 for a rule"
+    )
 
 
 def examples_by_reason(

@@ -51,6 +51,8 @@ class UrlFacts:
     """All exclusions of the crawl, lifted ones included."""
     history: UrlHistory
     is_running: bool
+    roots: Sequence[tuple[str, bool]] = ()
+    """The pages of depth 0 of its domain, and whether each is a seed."""
     retries: Sequence[Retry] = ()
     """The retries that made the URL pending again."""
 
@@ -91,6 +93,7 @@ async def read_url_facts(
         exclusions=exclusions,
         history=history,
         is_running=is_running,
+        roots=(await reader.roots([url.domain])).get(url.domain, ()) if settings.scope.needs_roots else (),
         retries=[retry for retry in retries if record is not None and _covers(retry, record, history)],
     )
 

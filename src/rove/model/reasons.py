@@ -13,6 +13,9 @@ _REFUSED = "status "
 _UNREAD = "type "
 _GIVEN_UP = "domain given up: "
 _ROBOTS = "robots.txt: "
+_REJECTED = "rejected by "
+_NOT_STORED = "not stored by "
+MAX_RULE_SHOWN = 100
 
 
 class BlockReason(enum.StrEnum):
@@ -64,6 +67,30 @@ def domain_given_up(failure: str) -> str:
 def robots_unreachable(failure: str) -> str:
     """Return the reason of a URL that waits because its robots.txt cannot be fetched."""
     return f"{_ROBOTS}{failure}"
+
+
+def rejected_by_rules(rules: str) -> str:
+    """Return the reason of a URL that rules of the crawl reject; `rules` says which ones."""
+    return f"{_REJECTED}{rules[:MAX_RULE_SHOWN]}"
+
+
+def is_rejected_by_rules(reason: str) -> bool:
+    """Whether a URL is blocked only because rules of the crawl reject it.
+
+    >>> is_rejected_by_rules(rejected_by_rules("rule 1: seed")), is_rejected_by_rules("excluded")
+    (True, False)
+    """
+    return reason.startswith(_REJECTED)
+
+
+def not_stored_by_rules(rules: str) -> str:
+    """Return the reason of a URL whose page was fetched and is not stored, because rules of the crawl say so."""
+    return f"{_NOT_STORED}{rules[:MAX_RULE_SHOWN]}"
+
+
+def is_not_stored_by_rules(reason: str) -> bool:
+    """Whether the page of a URL was fetched and is not stored, because rules of the crawl say so."""
+    return reason.startswith(_NOT_STORED)
 
 
 class RequestError(enum.StrEnum):

@@ -12,7 +12,7 @@ class SkippedLink(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A link that was not taken."""
 
     reason: str
-    """A NotAccepted."""
+    """A NotAccepted, or the counter of the rules that decide: `rule-2`."""
     domain: int
     fingerprint: int
     url: str

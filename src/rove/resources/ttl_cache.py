@@ -32,6 +32,10 @@ class TtlCache(Generic[K, V]):
         self._entries.move_to_end(key)
         return value
 
+    def drop(self, key: K) -> None:
+        """Forget a key."""
+        self._entries.pop(key, None)
+
     def put(self, key: K, value: V, *, expires: float) -> None:
         """Store a value until the given time."""
         self._entries[key] = (value, expires)

@@ -11,6 +11,7 @@ import pytest
 from rove.app.limits_line import LIMITS, OTHERS, limits_line, option_name
 from rove.cli.crawl import crawl
 from rove.config import Limits, Settings
+from rove.policy.scope import SeedScope
 
 FRESH = Settings(email="me@crawler.test")
 NOW = "given now"
@@ -40,12 +41,14 @@ def test_a_new_crawl_shows_its_defaults() -> None:
         ({}, {"max_pages_per_domain": 3}, "--max-pages-per-domain 3"),
         ({"max_depth": 0}, {}, "--max-depth 0"),
         ({"delay": 0.5}, {}, "--delay 0.5s"),
-        ({"seeds_only": True}, {}, "--seeds-only"),
+        ({"scope": SeedScope.HOST}, {}, "--scope host"),
         ({"sitemaps": True, "strict_tls": True}, {}, "--strict-tls, --sitemaps"),
         ({"info_url": "https://a.test/"}, {}, "--info-url https://a.test/"),
         ({"connect_to": ("a=1", "b=2")}, {}, "--connect-to a=1 b=2"),
         ({"dns_servers": ("9.9.9.9",)}, {}, "--dns-server 9.9.9.9"),
         ({"file_types": "visit", "skip_extensions": ("a", "b")}, {}, "--file-types visit, --skip-extension a b"),
+        ({"accept": ('tld == "de"', "seed")}, {}, """--accept 'tld == "de"' seed"""),
+        ({"store_if": ("text_length > 9",)}, {}, "--store-if 'text_length > 9'"),
         ({"horizon": 86_400.0}, {}, "--horizon 1d"),
         ({"max_page_size": 1536 << 10}, {}, "--max-page-size 1.5MiB"),
     ],
@@ -72,7 +75,8 @@ def test_what_is_left_of_a_remembered_limit_is_shown() -> None:
     ("name", "value", "text"),
     [
         ("max_depth", None, "--max-depth none"),
-        ("seeds_only", False, "--no-seeds-only"),
+        ("sitemaps", False, "--no-sitemaps"),
+        ("scope", SeedScope.ANYWHERE, "--scope anywhere"),
         ("connect_to", (), "--connect-to none"),
         ("info_url", None, "--info-url none"),
         ("max_pages_per_domain", None, "--max-pages-per-domain none"),
@@ -104,7 +108,7 @@ def test_where_the_horizon_comes_from(settings: Settings, given: dict[str, str],
 def test_every_option_that_is_remembered_can_be_shown() -> None:
     flags = {field.name for field in fields(Settings) if isinstance(field.default, bool)}
     stored = {field.name for kind in (Settings, Limits) for field in fields(kind)}
-    internal = {"email", "limits", "longest_plan", "pages_before", "seconds_before", "epoch"}
+    internal = {"email", "limits", "longest_plan", "numbered_rules", "pages_before", "seconds_before", "epoch"}
     assert {*LIMITS, *OTHERS, *flags} == stored - internal
 
 

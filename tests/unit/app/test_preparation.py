@@ -21,6 +21,7 @@ from rove.frontier.backends import form_of, policy_of
 from rove.frontier.records import Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.model.urls import UrlState
+from rove.policy.scope import SeedScope
 from tests.contract.harness import page_row, url, visited
 
 EMAIL: dict[str, Any] = {"email": "me@crawler.test"}
@@ -179,7 +180,7 @@ async def test_a_limit_that_is_lifted_or_replaced_is_not_said_to_be_reached(data
 
 
 async def test_what_is_remembered_can_be_lifted(data: DataDir, seeds: Path) -> None:
-    first = {**EMAIL, "max_depth": 3, "per_ip": 2, "seeds_only": True, "sitemaps": True, "strict_tls": True}
+    first = {**EMAIL, "max_depth": 3, "per_ip": 2, "scope": SeedScope.DOMAIN, "sitemaps": True, "strict_tls": True}
     first |= {"info_url": "https://a.test/", "connect_to": ("*.test=127.0.0.1:80",), "dns_servers": ("9.9.9.9",)}
     first |= {"file_types": "visit", "skip_extensions": ("dat",)}
     async with prepared(options_for(data, seeds, settings=first, limits={"max_pages_per_domain": 3}), data):
@@ -244,7 +245,7 @@ CHANGES: list[dict[str, Any]] = [
     {"limits": {"max_pages": 1}},
     {"settings": {"delay": 3_600.0}},
     {"settings": {"max_depth": 0}},
-    {"settings": {"seeds_only": True}},
+    {"settings": {"scope": SeedScope.DOMAIN}},
     {"settings": {"max_links": 0}},
     {"settings": {"horizon": None}},
     {"settings": {"horizon": 2 * HOUR}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from rove.app.seed_files import plain_lines
 from rove.app.seeds import BadLine, BatchSizes, SeedLoader, read_lines, survey
+from rove.config import Settings
 from rove.errors import FrontierError
 from rove.frontier.contract import Catalog
 from rove.frontier.records import Added
@@ -22,6 +24,7 @@ from rove.model.urls import UrlState
 from rove.model.visits import Settled, VisitResult
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
+from rove.policy.rules import NO_RULES, Rules
 from rove.urls.canonical import UrlForm
 from rove.urls.seed import LONGEST_LINE
 from tests.unit.crawl.scripted import World
@@ -132,11 +135,12 @@ class Loading:
         form: UrlForm = FORM,
         sizes: BatchSizes | None = None,
         progress_seconds: float = 60.0,
+        rules: Rules = NO_RULES,
     ) -> None:
         loader = SeedLoader(
             frontier=frontier or self.world.frontier,
             catalog=self.catalog,
-            gate=Gate(Exclusions(await self.catalog.exclusions())),
+            gate=Gate(Exclusions(await self.catalog.exclusions()), rules=rules),
             directory=self.folder,
             delay=70.0,
             form=form,
@@ -281,10 +285,23 @@ async def test_excluded_seeds_are_good_lines_but_not_accepted(loading: Loading) 
     await loading.catalog.add_exclusions(["x.test"], who="me", reason="")
     source = await loading.load()
     assert (source.good, source.bad, source.unseen, source.refused) == (3, 0, 1, 2)
-    assert loading.said == ["mine: 3 seeds: 1 new, 2 excluded"]
+    assert loading.said == ["mine: 3 seeds: 1 new, 2 excluded or rejected by rules"]
     assert list(await loading.world.states()) == ["https://a.test/"]
     counts = await loading.world.frontier.counts()
     assert counts.not_accepted == {"excluded": 2}
+
+
+async def test_seeds_that_rules_reject_are_named(loading: Loading) -> None:
+    await loading.open(b"a.test\n" + b"".join(b"http://a.test/tag/%d\n" % number for number in range(7)))
+    rules = replace(Settings(email="me@crawler.test"), reject=('path ~ "/tag/"',)).with_numbers().rules
+    source = await loading.load(rules=rules)
+    assert (source.good, source.unseen, source.refused) == (8, 1, 7)
+    rejected = 'is rejected by rule 1: path ~ "/tag/"'
+    assert loading.said[0] == f"mine, line 2: http://a.test/tag/0 {rejected}"
+    assert loading.said[4] == f"mine, line 6: http://a.test/tag/4 {rejected} (further ones are only counted)"
+    assert loading.said[5:] == ["mine: 8 seeds: 1 new, 7 excluded or rejected by rules"]
+    counts = await loading.world.frontier.counts()
+    assert counts.not_accepted == {"rule-1": 7}
 
 
 async def test_ignored_parameters_are_removed_from_seeds_and_seeds_are_never_traps(loading: Loading) -> None:

@@ -16,6 +16,7 @@ from rove.cli.machines import join
 from rove.cli.types import Liftable
 from rove.config import Limits, Settings
 from rove.errors import UsageError
+from rove.policy.scope import SeedScope
 
 DEFAULTS = {field.name: field.default for kind in (Settings, Limits) for field in fields(kind)}
 
@@ -64,8 +65,14 @@ def test_nothing_given_is_nothing_changed() -> None:
         ("--max-memory 2G", "max_memory", 2 << 30),
         ("--min-free-disk 0", "min_free_disk", 0),
         ("--concurrency 9", "concurrency", 9),
-        ("--seeds-only", "seeds_only", True),
-        ("--no-seeds-only", "seeds_only", False),
+        ("--sitemaps", "sitemaps", True),
+        ("--no-sitemaps", "sitemaps", False),
+        ("--scope path", "scope", SeedScope.PATH),
+        ("--scope default", "scope", SeedScope.ANYWHERE),
+        ("--accept seed --accept depth<2", "accept", ("seed", "depth<2")),
+        ("--reject depth>3", "reject", ("depth>3",)),
+        ("--store-if status==200", "store_if", ("status==200",)),
+        ("--follow-if none", "follow_if", ()),
         ("--no-sitemaps", "sitemaps", False),
         ("--no-strict-tls", "strict_tls", False),
         ("--no-allow-short-delay", "allow_short_delay", False),
@@ -90,6 +97,31 @@ def test_nothing_given_is_nothing_changed() -> None:
 )
 def test_a_setting(words: str, name: str, value: Any) -> None:
     assert parsed(*words.split()).settings == {name: value}
+
+
+def test_rules_from_a_file_replace_all_others(tmp_path: Path) -> None:
+    file = tmp_path / "my-rules"
+    file.write_text('# only German pages\naccept tld == "de"\nreject path ~ "/tag/"\n')
+    given = {"accept": ('tld == "de"',), "reject": ('path ~ "/tag/"', "depth > 3"), "store_if": (), "follow_if": ()}
+    assert parsed("--rules", file, "--reject", "depth > 3").settings == given
+    assert parsed("--rules", "none").settings == dict.fromkeys(given, ())
+    with pytest.raises(UsageError, match=f"the rules file {tmp_path} cannot be read: Is a directory"):
+        parsed("--rules", tmp_path)
+    file.write_bytes(b"accept \xff")
+    with pytest.raises(UsageError, match="is not UTF-8 text"):
+        parsed("--rules", file)
+    file.write_text("accept tld = 1")
+    with pytest.raises(UsageError, match=f"{file}, line 1, after accept: column 5 of 'tld = 1': expected '=='"):
+        parsed("--rules", file)
+
+
+def test_a_bad_rule_is_refused_where_it_is_bad(config: Path) -> None:
+    with pytest.raises(click.BadParameter, match=r"column 8 of 'tld in \"de\"': expected '\(' after in"):
+        parsed("--accept", 'tld in "de"')
+    options = from_file(config, """reject = ['path ~ "/tag/"', "seed"]""")
+    assert options.settings == {"reject": ('path ~ "/tag/"', "seed")}
+    with pytest.raises(UsageError, match=r"store-if: column 1 of 'hots': there is no fact hots; did you mean host?"):
+        from_file(config, 'store-if = "hots"')
 
 
 @pytest.mark.parametrize(
@@ -132,7 +164,14 @@ def test_every_setting_can_be_lifted() -> None:
                 options = parsed(parameter.opts[0], parameter.type.word)
                 assert {**options.settings, **options.limits} == {parameter.name: DEFAULTS[parameter.name]}
                 lifted.add(parameter.name)
-    assert lifted == DEFAULTS.keys() - {"limits", "longest_plan", "pages_before", "seconds_before", "epoch"}
+    assert lifted == DEFAULTS.keys() - {
+        "limits",
+        "longest_plan",
+        "numbered_rules",
+        "pages_before",
+        "seconds_before",
+        "epoch",
+    }
 
 
 @pytest.mark.parametrize(
@@ -184,7 +223,8 @@ def test_a_file_gives_every_kind_of_option(config: Path) -> None:
         max-duration = "2d 4h"
         max-pages-per-domain = "none"
         max-depth = "none"
-        seeds-only = true
+        strict-tls = true
+        scope = "host"
         sitemaps = false
         store = "both"
         max-memory = "2GiB"
@@ -203,7 +243,8 @@ def test_a_file_gives_every_kind_of_option(config: Path) -> None:
         "delay": 5_400.0,
         "timeout": 30.5,
         "max_depth": None,
-        "seeds_only": True,
+        "strict_tls": True,
+        "scope": SeedScope.HOST,
         "sitemaps": False,
         "store": "both",
         "max_memory": 2 << 30,
@@ -215,10 +256,10 @@ def test_a_file_gives_every_kind_of_option(config: Path) -> None:
 
 
 def test_the_command_line_wins_over_the_file(config: Path) -> None:
-    text = 'delay = 100\nmax-pages = 5\nseeds-only = true\nconnect-to = ["*.a.test=127.0.0.1:80"]\nseeds = "file"\n'
-    words = ["--delay", 200, "--no-seeds-only", "--connect-to", "*.b.test=127.0.0.1:81", "given"]
+    text = 'delay = 100\nmax-pages = 5\nsitemaps = true\nconnect-to = ["*.a.test=127.0.0.1:80"]\nseeds = "file"\n'
+    words = ["--delay", 200, "--no-sitemaps", "--connect-to", "*.b.test=127.0.0.1:81", "given"]
     options = from_file(config, text, *words)
-    assert options.settings == {"delay": 200.0, "seeds_only": False, "connect_to": ("*.b.test=127.0.0.1:81",)}
+    assert options.settings == {"delay": 200.0, "sitemaps": False, "connect_to": ("*.b.test=127.0.0.1:81",)}
     assert options.limits == {"max_pages": 5}
     assert options.seeds == "given"
     assert set(options.sources) == {"max_pages"}
@@ -253,8 +294,8 @@ def test_an_empty_file_gives_nothing(config: Path) -> None:
         ("max-pages = 1.5", "max-pages: '1.5' is not a whole number from 1"),
         ("max-pages = true", "max-pages must be a text or a number, not true"),
         ("max-pages = [1, 2]", "max-pages must be a text or a number, not a list"),
-        ("seeds-only = 1", "seeds-only must be true or false, not a number"),
-        ('seeds-only = "yes"', "seeds-only must be true or false, not a text"),
+        ("sitemaps = 1", "sitemaps must be true or false, not a number"),
+        ('sitemaps = "yes"', "sitemaps must be true or false, not a text"),
         ("delay = 'soon'", "delay: 'soon' is not a duration"),
         ("delay = 2026-11-18", "delay must be a text or a number, not a date or time"),
         ("max-memory = 'much'", "max-memory: 'much' is not a size"),

@@ -24,7 +24,7 @@ from rove.__main__ import run
         ),
         ("help crawl", "there is no command 'help'; add --help to a command instead (see rove --help)\n"),
         ("crawl --mail x", "rove: there is no option '--mail'; did you mean '--email'? (see rove crawl --help)\n"),
-        ("crawl --seeds-olny", "no option '--seeds-olny'; did you mean '--no-seeds-only' or '--seeds-only'? (see"),
+        ("crawl --sitemap", "no option '--sitemap'; did you mean '--no-sitemaps' or '--sitemaps'"),
         ("crawl --xyzzy", "rove: there is no option '--xyzzy' (see rove crawl --help)\n"),
         ("status now", "rove: 'rove status' does not take the argument 'now' (see rove status --help)\n"),
         (

@@ -19,6 +19,7 @@ from rove.crawl.meter import Meter
 from rove.crawl.new_domains import NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.seed_scope import ScopeCheck
 from rove.crawl.shutdown import Ending, Shutdown
 from rove.crawl.silence import SilentVisits
 from rove.crawl.visit import Visit
@@ -35,6 +36,8 @@ from rove.policy.concurrency import fixed
 from rove.policy.constants import DEFAULT_MAX_LINKS, DEFAULT_MAX_PARSED_SIZE, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
+from rove.policy.rules import NO_RULES, Rules
+from rove.policy.scope import SeedScope
 from rove.policy.spread import Spread
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
@@ -152,6 +155,7 @@ class World:
         self.purpose: Purpose | None = None
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
+        self.scope = SeedScope.ANYWHERE
         self.max_parsed_size = DEFAULT_MAX_PARSED_SIZE
         self.max_links = DEFAULT_MAX_LINKS
         self.gate = Gate(Exclusions())
@@ -194,9 +198,10 @@ class World:
         script: Script | None = None,
         exclude: Sequence[str] = (),
         max_depth: int | None = None,
+        rules: Rules = NO_RULES,
     ) -> None:
         """Open the frontier with these URLs in it."""
-        self.gate = Gate(Exclusions(exclude), max_depth=max_depth)
+        self.gate = Gate(Exclusions(exclude), max_depth=max_depth, rules=rules)
         self.fetcher = ScriptedFetcher(script)
         self._frontier = await self.harness.open(delay=DELAY, budget=VISIT_BUDGET)
         self._shutdown = Shutdown(self._frontier)
@@ -219,6 +224,7 @@ class World:
             max_links=self.max_links,
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
+            scope=self.scope,
             store=Keep.BOTH if self.keep_raw else Keep.TEXT,
             purpose=self.purpose,
         )
@@ -229,6 +235,7 @@ class World:
             fetcher=self.fetcher,
             store=self._store,
             gate=self.gate,
+            scope=ScopeCheck(self.frontier, settings.scope, self.now),
             form=self.form,
             inflight_log=self.inflight_log,
             pressure=pressure,

@@ -19,6 +19,7 @@ from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
 from rove.model.ledger import Content, RequestKind
 from rove.policy import budget
+from rove.policy.scope import SeedScope
 from rove.store.contract import Page, Stored
 from tests.unit.crawl.scripted import ScriptedFetcher, failed, new_url, page, page_with_links, redirect, refused
 from tests.unit.crawl.workspace import Workspace, Wrapped, chain_of_hosts, front_pages
@@ -296,7 +297,7 @@ async def test_a_crawl_with_little_memory_fetches_everything(workspace: Workspac
     assert workspace.pressure.memory.used == 0, "all memory is given back"
 
 
-async def test_seeds_only_keeps_to_the_domains_of_the_seeds(workspace: Workspace) -> None:
+async def test_a_scope_keeps_to_the_domains_of_the_seeds(workspace: Workspace) -> None:
     links = page_with_links("/more", "http://b.test/in", "http://c.test/out")
     workspace.fetcher = ScriptedFetcher({"http://a.test/": links, "http://b.test/": page()})
     workspace.fetcher.script |= {"http://a.test/more": page(), "http://b.test/in": page()}
@@ -307,12 +308,28 @@ async def test_seeds_only_keeps_to_the_domains_of_the_seeds(workspace: Workspace
         assert workspace.fetcher.requested == [], "links to seeds that are not loaded yet would be out of scope"
         await workspace.frontier.add([new_url("http://b.test/")])
 
-    await workspace.run(load, seeds_only=True)
+    await workspace.run(load, scope=SeedScope.DOMAIN)
     assert set(await workspace.states()) == {
         *("http://a.test/", "http://a.test/more", "http://b.test/", "http://b.test/in")
     }
     assert (await workspace.counts()).not_accepted == {"out-of-scope": 1}
     assert await workspace.skipped() == {("out-of-scope", "http://c.test/out", "http://a.test/")}
+
+
+async def test_a_crawl_does_not_end_while_changed_rules_may_bring_urls_back(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher({"http://a.test/": page(), "http://b.test/": page()})
+    await workspace.open("http://a.test/")
+    workspace.rules_applied = False
+
+    async def lift(_: Callable[[], None]) -> None:
+        while workspace.progress.pages < 1:
+            await workspace.some_turns()
+        await workspace.some_turns()
+        await workspace.frontier.add([new_url("http://b.test/")])
+        workspace.rules_applied = True
+
+    assert await workspace.run(lift) is Ending.EXHAUSTED
+    assert (await workspace.states())["http://b.test/"] == "done"
 
 
 async def test_a_crawl_ends_when_only_failing_origins_are_left(workspace: Workspace) -> None:

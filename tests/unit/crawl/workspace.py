@@ -19,6 +19,7 @@ from rove.crawl.meter import Meter
 from rove.crawl.new_domains import MAX_PER_PAGE, NewDomainLimits
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.seed_scope import ScopeCheck
 from rove.crawl.shutdown import GRACE_SECONDS, Ending, Shutdown
 from rove.crawl.silence import SilentVisits
 from rove.frontier.clock import steady_seconds
@@ -100,6 +101,7 @@ class Workspace:
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.seeds_loaded = True
+        self.rules_applied = True
         self.new_domains_per_page = MAX_PER_PAGE
         self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
@@ -157,6 +159,7 @@ class Workspace:
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
+            scope=ScopeCheck(frontier, settings.scope, clock),
             form=FORM,
             inflight_log=self.inflight_log(),
             pressure=self.pressure,
@@ -174,6 +177,7 @@ class Workspace:
             context,
             remaining_limits=RemainingLimits(limits=settings.limits, seconds_before=0.0, started=clock(), clock=clock),
             all_seeds_loaded=self._all_seeds_loaded,
+            are_rules_applied=self._are_rules_applied,
             follow_exclusions=follow_exclusions or self._follow,
             on_news=self.news.append,
             outage_rules=outage_rules,
@@ -193,6 +197,9 @@ class Workspace:
 
     async def _all_seeds_loaded(self) -> bool:
         return self.seeds_loaded
+
+    async def _are_rules_applied(self) -> bool:
+        return self.rules_applied
 
     async def run(self, load: LoadSeeds | None = None, **more: Any) -> Ending:
         """Crawl to the end, while `load` loads the seeds."""

@@ -38,20 +38,21 @@ class Rows:
             if state is PENDING and self.order[i] >= (priority, position)
         )
         self.slices.append(min(limit, len(there)))
-        return [(i, f"http://a.test/{i}", *position) for position, i in there[:limit]]
+        return [(i, f"http://a.test/{i}", *position, i % 3, i % 5 > 0) for position, i in there[:limit]]
 
     def _blocked_after(self, domain: int, fingerprint: int, limit: int) -> list[Any]:
         behind = sorted(i for i in self.states if i > fingerprint)
         self.slices.append(min(limit, len(behind)))
-        blocked = (BLOCKED, "excluded")
-        return [(i, f"http://a.test/{i}", self.states[i] == blocked) for i in behind[:limit]]
+        reasons = {i: reason if state is BLOCKED else "" for i, (state, reason) in self.states.items()}
+        return [(i, f"http://a.test/{i}", i % 3, reasons[i]) for i in behind[:limit]]
 
     async def settle(
         self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         return self._move(fingerprints, PENDING, (state, reason))
 
-    async def reopen(self, domain: int, fingerprints: list[int]) -> int:
+    async def reopen(self, domain: int, fingerprints: list[int], reason: str) -> int:
+        assert {self.states[i] for i in fingerprints} <= {(BLOCKED, reason), (PENDING, "")}
         return self._move(fingerprints, BLOCKED, (PENDING, ""))
 
     def _move(self, fingerprints: list[int], old: UrlState, new: tuple[UrlState, str]) -> int:
@@ -163,3 +164,25 @@ async def killed_and_begun_again(count: int, kills: list[int]) -> None:
         with suppress(Killed):
             await until_killed(lambda: bulk(rows).reopen(1, lambda _: True), after)
     assert rows.in_state(PENDING) == set(range(count))
+
+
+async def test_urls_are_judged_by_rules_with_their_depth_and_come_back() -> None:
+    rows = Rows(20)
+
+    def judge(url: str, depth: int) -> str | None:
+        assert depth == int(url.rpartition("/")[2]) % 3
+        return None if depth == 2 else f"rejected by rule {depth}"
+
+    rejected = {i for i in range(20) if i % 3 < 2 and i % 5}
+    assert await bulk(rows).rejudge(1, judge) == len(rejected)
+    assert rows.in_state(BLOCKED) == rejected, "every fifth is no page"
+    assert {reason for i, (_, reason) in rows.states.items() if i in rejected} == {
+        "rejected by rule 0",
+        "rejected by rule 1",
+    }
+    assert await bulk(rows).reopen(1, lambda _: True) == 0, "no exclusion blocked them"
+    assert await bulk(rows).reopen_rejected(1, judge) == 0
+    assert await bulk(rows).reopen_rejected(1, lambda _, depth: judge("/1", 1) if depth else None) == sum(
+        i % 3 == 0 for i in rejected
+    )
+    assert rows.in_state(BLOCKED) == {i for i in rejected if i % 3}

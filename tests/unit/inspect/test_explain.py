@@ -27,12 +27,14 @@ from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, Pace, RobotsStatus
 from rove.notation.harmless import one_line, whole_text
 from rove.policy.robots_lines import MAX_CRAWL_DELAY
+from rove.policy.scope import SeedScope
 from rove.urls.canonical import UrlForm
 from tests.urls import FORM
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
 URL = url_given("https://www.a.test/x", FORM.in_full)
 SETTINGS = Settings(email="ops@crawler.test")
+REJECTING = replace(SETTINGS, reject=('path ~ "x"',)).with_numbers()
 RECORD = UrlRecord(
     domain=URL.domain,
     fingerprint=URL.fingerprint,
@@ -225,6 +227,39 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             "was not fetched: its domain asks for a Crawl-delay of more than a day",
         ),
         (settled(UrlState.BLOCKED, "why\x1b[2J"), UrlVerdict.BLOCKED, r"was not fetched: why\x1b[2J"),
+        (
+            {"settings": REJECTING},
+            UrlVerdict.RULED_OUT,
+            'would not be fetched: rejected by rule 1: path ~ "x"',
+        ),
+        (
+            {**settled(UrlState.BLOCKED, 'rejected by rule 1: path ~ "x"'), "settings": REJECTING},
+            UrlVerdict.RULED_OUT,
+            'was not fetched: rejected by rule 1: path ~ "x"',
+        ),
+        (
+            settled(UrlState.BLOCKED, 'rejected by rule 1: path ~ "x"'),
+            UrlVerdict.RULED_OUT,
+            (
+                'was not fetched: rejected by rule 1: path ~ "x"; the rules in force take it, '
+                "so it will be pending again"
+            ),
+        ),
+        (
+            settled(UrlState.BLOCKED, "not stored by rule 1: store only if seed"),
+            UrlVerdict.RULED_OUT,
+            f"{FETCHED_ON} but not stored by rule 1: store only if seed",
+        ),
+        (
+            {"record": None, "settings": REJECTING},
+            UrlVerdict.REFUSED,
+            f'{REFUSED}: rejected by rule 1: path ~ "x"',
+        ),
+        (
+            {"record": None, "settings": replace(SETTINGS, accept=("same_host",)).with_numbers()},
+            UrlVerdict.REFUSED,
+            f"{REFUSED} if it is on a page of another site: rejected by rule 1: accept only same_host",
+        ),
         ({"record": None}, UrlVerdict.ACCEPTED, ACCEPTED),
         ({"record": None, "domain": None, "origin": None}, UrlVerdict.ACCEPTED, ACCEPTED),
         (
@@ -232,11 +267,25 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             UrlVerdict.ACCEPTED,
             f"{ACCEPTED} from pages less than 3 links away from a seed",
         ),
-        ({"record": None, "settings": replace(SETTINGS, seeds_only=True)}, UrlVerdict.ACCEPTED, ACCEPTED),
+        ({"record": None, "settings": replace(SETTINGS, scope=SeedScope.DOMAIN)}, UrlVerdict.ACCEPTED, ACCEPTED),
         (
-            {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
+            {"record": None, "settings": replace(SETTINGS, scope=SeedScope.PATH), "roots": [("http://a.test/x", True)]},
             UrlVerdict.REFUSED,
-            (f"{REFUSED}: only links into the domains of the seeds are followed, and a.test is not one of them"),
+            f"{REFUSED}: only links into the directories of the seeds are followed, and it is in none of them",
+        ),
+        (
+            {
+                "record": None,
+                "settings": replace(SETTINGS, scope=SeedScope.HOST),
+                "roots": [("http://www.a.test/", True)],
+            },
+            UrlVerdict.ACCEPTED,
+            ACCEPTED,
+        ),
+        (
+            {"record": None, "domain": None, "settings": replace(SETTINGS, scope=SeedScope.DOMAIN)},
+            UrlVerdict.REFUSED,
+            f"{REFUSED}: only links into the domains of the seeds are followed, and it is in none of them",
         ),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=0)},
@@ -398,12 +447,12 @@ def test_an_exclusion_in_force_goes_before_one_that_was_lifted() -> None:
         ({"record": None}, ["links are followed to any depth"]),
         ({"record": None, "settings": replace(SETTINGS, max_depth=3)}, ["links are followed to depth 3"]),
         (
-            {"settings": replace(SETTINGS, seeds_only=True)},
-            ["depth 2 (no limit)", "only domains of the seeds; a.test is one"],
+            {"settings": replace(SETTINGS, scope=SeedScope.DOMAIN)},
+            ["depth 2 (no limit)", "in scope: links are followed only into the domains of the seeds"],
         ),
         (
-            {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
-            ["links are followed to any depth", "only domains of the seeds; a.test is not one"],
+            {"record": None, "domain": None, "settings": replace(SETTINGS, scope=SeedScope.DOMAIN)},
+            ["links are followed to any depth", "out of scope: links are followed only into the domains of the seeds"],
         ),
     ],
 )
@@ -632,10 +681,10 @@ def test_a_robots_txt_that_others_redirect_to(state: UrlState, words: str) -> No
 
 
 def test_a_domain_that_is_known_only_for_its_robots_txt_is_out_of_scope() -> None:
-    settings = replace(SETTINGS, seeds_only=True)
+    settings = replace(SETTINGS, scope=SeedScope.DOMAIN)
     answer = explained(settings=settings, record=None, domain=replace(DOMAIN, has_urls=False))
     assert answer.verdict is UrlVerdict.REFUSED
-    assert "only domains of the seeds; a.test is not one" in section(answer, "scope")
+    assert "out of scope: links are followed only into the domains of the seeds" in section(answer, "scope")
 
 
 async def test_all_facts_are_read() -> None:

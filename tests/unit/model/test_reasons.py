@@ -39,9 +39,9 @@ _COMPARED = re.compile(r"(\w+)\s*(?:=|<>|!=|\bIS\b|(?:\bNOT\s+)?\bIN\s*\()\s*'([
 _DEFAULT = re.compile(r"(\w+)\s+text\b[^,;]*?\bDEFAULT\s+'([^']+)'", re.IGNORECASE)
 _STATE = re.compile(
     r"\bstate(?:\s*\+\s*0)?\s*=\s*(\d+)"
-    r"(?:\s+AND\s+(?:\w\.)?reason\s*=\s*'(\w+)'|\) AS \"(\w+) URLs\")?"
+    r"(?:\s+(?:AND\s+(?:\w\.)?reason\s*=\s*[':]|THEN\s+(?:\w\.)?(?=reason))(\w+)|\) AS \"(\w+) URLs\")?"
 )
-"""A state, and the reason or the label beside it."""
+"""A state, and the reason, its parameter or column, or the label beside it."""
 _TROUBLED = re.compile(r"state = (\d+) OR state = (\d+) AND priority >= (\d+)")
 """The condition for URLs that failed or wait for a retry."""
 
@@ -78,12 +78,12 @@ def test_state_numbers_in_sql_are_those_of_the_enum(path: Path) -> None:
         assert UrlState(int(number)) is expected
 
 
-def test_the_queries_compare_reasons() -> None:
+def test_the_queries_compare_kinds_and_reasons() -> None:
     """Guards the expressions above: they must keep finding what is there."""
     for backend in ("sqlite", "postgres"):
         sql = _sql(next(p for p in SQL_FILES if p.match(f"{backend}/queries.sql")))
-        assert ("reason", "excluded") in _COMPARED.findall(sql)
-        assert ("2", "excluded", "") in _STATE.findall(sql)
+        assert ("kind", "page") in _COMPARED.findall(sql)
+        assert _STATE.findall(sql).count(("2", "reason", "")) == 2
 
 
 def test_reasons_with_a_parameter() -> None:

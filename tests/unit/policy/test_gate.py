@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import pytest
 
+from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.priority import FOREIGN
 from rove.model.languages import Language
@@ -12,8 +16,9 @@ from rove.model.urls import NewUrl, NotAccepted
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.exclusions import Exclusions, parse_exclusions
 from rove.policy.file_types import file_types_with
-from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
+from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Refusal, Verdict
 from rove.policy.languages import OTHER_LANGUAGE
+from rove.policy.rules import RuledOut, Rules
 from rove.urls.canonical import CrawlUrl
 from tests.unit.crawl.scripted import crawl_url
 
@@ -123,7 +128,7 @@ def test_links_of_pages_in_other_languages_and_possible_traps_wait_behind(
 ) -> None:
     gate = Gate(Exclusions(), languages=preferred, year=2026)
     source = crawl_url("http://a.test/")
-    refused: list[tuple[NotAccepted, CrawlUrl]] = []
+    refused: list[tuple[Refusal, CrawlUrl]] = []
     links = [crawl_url(f"http://a.test{path}") for path in expected]
     offers = gate.admitted(
         links, depth=1, source=source, own_domains=(source.domain,), refused=refused, languages=languages
@@ -144,12 +149,12 @@ def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None
     ]
     links = [crawl_url(text) for text in texts]
     one_by_one = [gate.admits(link, depth=depth, source=source) for link in links]
-    refused: list[tuple[NotAccepted, CrawlUrl]] = []
+    refused: list[tuple[Refusal, CrawlUrl]] = []
     offers = gate.admitted(links, depth=depth, source=source, own_domains=(source.domain,), refused=refused)
     assert offers == [
         link.new_url(depth=depth, penalty=answer, is_foreign=link.host != "a.test")
         for link, answer in zip(links, one_by_one, strict=True)
-        if not isinstance(answer, NotAccepted)
+        if isinstance(answer, int)
     ]
     assert all(isinstance(offer, NewUrl) for offer in offers)
     refusals = zip(one_by_one, links, strict=True)
@@ -184,6 +189,52 @@ def test_a_link_leads_to_a_port_of_the_web_or_stays_where_it_is(
     assert gate.refuses(url, depth=0) is None, "a seed names what it names"
     assert gate.may_lead(url, crawl_url(source)) is (expected is None)
     assert not gate.may_lead(crawl_url("http://excluded.test/"), crawl_url(source))
+
+
+def rules_of(**rules: Any) -> Rules:
+    return Settings(email="me@crawler.test", **rules).with_numbers().rules
+
+
+@pytest.mark.parametrize("depth", [1, 3, 4])
+def test_rules_decide_last_about_links(depth: int) -> None:
+    rules = rules_of(
+        accept=('domain in ("a.test", "b.test")',), reject=('path ~ "^/(x|tag)"', 'same_domain and path == "/own"')
+    )
+    gate = Gate(Exclusions(["excluded.test"]), max_depth=3, year=2026, rules=rules)
+    source = crawl_url("http://www.a.test/from")
+    paths = ("", "x", "tag/y", "own", "a.jpg", "a/b/a/b/a/b")
+    links = [crawl_url(f"http://{host}/{path}") for host in HOSTS for path in paths]
+    one_by_one = [gate.admits(link, depth=depth, source=source) for link in links]
+    refused: list[tuple[Refusal, CrawlUrl]] = []
+    taken = gate.admitted(links, depth=depth, source=source, own_domains=(source.domain,), refused=refused)
+    answers = zip(one_by_one, links, strict=True)
+    assert refused == [(answer, link) for answer, link in answers if not isinstance(answer, int)]
+    assert [link.url for link in taken] == [
+        link.text for link, answer in zip(links, one_by_one, strict=True) if isinstance(answer, int)
+    ]
+    counts = Counter(answer.counter if isinstance(answer, RuledOut) else answer.value for answer, _ in refused)
+    if depth < 4:
+        assert counts == {"excluded": 6, "file-type": 4, "trap": 4, "rule-1": 4, "rule-2": 6, "rule-3": 2}
+    else:
+        assert counts == {"excluded": 6, "too-deep": 24}
+
+
+HOSTS = ("a.test", "www.a.test", "b.test", "c.test", "excluded.test")
+
+
+def test_rules_decide_about_seeds_and_urls_of_the_frontier_and_not_about_sitemaps() -> None:
+    gate = Gate(Exclusions(["x.test"]), rules=rules_of(accept=("same_host",), reject=('path ~ "/tag/"', "seed")))
+    tag, page = crawl_url("http://a.test/tag/1"), crawl_url("http://a.test/1")
+    record = origin(NONE)
+    assert gate.rejects_seed(tag) == RuledOut((2,), 'path ~ "/tag/"')
+    assert gate.rejects_seed(page) == RuledOut((3,), "seed")
+    assert gate.admits(tag, depth=1, source=page, is_sitemap=True) == 0
+    reason = 'rejected by rule 2: path ~ "/tag/"'
+    assert gate.judge(tag, record, depth=1) == gate.judge(tag, None, depth=1) == Blocked(reason)
+    assert gate.judge(page, record, depth=1) == Allowed(), "nobody knows which host led to it"
+    assert gate.judge(page, record, depth=0) == Blocked("rejected by rule 3: seed")
+    assert gate.judge(tag, record) == Allowed(), "it is no page"
+    assert gate.judge(crawl_url("http://x.test/tag/"), record, depth=1) == Blocked(BlockReason.EXCLUDED)
 
 
 def origin(status: RobotsStatus, *, body: bytes = b"", failures: int = 0, valid_for: float = 100.0) -> OriginRecord:

@@ -36,13 +36,13 @@ class PostgresUrlSlices:
 
         return await self._database.transaction("withdraw", work)
 
-    async def reopen(self, domain: int, fingerprints: list[int]) -> int:
+    async def reopen(self, domain: int, fingerprints: list[int], reason: str) -> int:
         async def work(session: Session) -> int:
             await session.fetch("lock_domains", domains=[domain])
-            keys = [(domain, fingerprint) for fingerprint in fingerprints]
-            rows = await session.batch("reopen_urls", ("domains", "fingerprints"), keys)
+            domains = [domain] * len(fingerprints)
+            rows = await session.fetch("reopen_urls", domains=domains, fingerprints=fingerprints, reason=reason)
             changes: Counter[str] = Counter()
-            count_reopened(len(rows), changes)
+            count_reopened(len(rows), reason, changes)
             await _change_pending(session, domain, len(rows), changes)
             return len(rows)
 

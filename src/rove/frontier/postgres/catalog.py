@@ -65,6 +65,15 @@ class PostgresCatalog:
 
         await self._database.transaction("save settings", work)
 
+    async def rules_applied(self) -> str:
+        return await self._meta("rules") or ""
+
+    async def save_rules_applied(self, progress: str) -> None:
+        async def work(session: Session) -> None:
+            await session.fetch("set_meta", key="rules", value=progress)
+
+        await self._database.transaction("save rules", work)
+
     async def instructions(self) -> Instructions:
         return instructions({kind: await self._meta(kind) for kind in InstructionKind})
 

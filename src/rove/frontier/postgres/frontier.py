@@ -78,9 +78,12 @@ class PostgresFrontier:
         self._bulk = BulkSettling(PostgresUrlSlices(database), limit=urls_per_slice)
         self.withdraw = self._bulk.withdraw
         self.reopen = self._bulk.reopen
+        self.rejudge = self._bulk.rejudge
+        self.reopen_rejected = self._bulk.reopen_rejected
         reader = CrawlReader(PostgresTables(database))
         self.origins = reader.origins
         self.known_urls = reader.known_urls
+        self.roots = reader.roots
         self.counts = reader.counts
         self.process = 0
         if database.guard is not None:

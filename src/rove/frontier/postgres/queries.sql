@@ -554,7 +554,7 @@ RETURNING d.id, d.owner IS NULL AND coalesce((
     LIMIT 1) >= :retried::integer, false);
 
 -- name: known_domains
--- The domains that have a URL: with --seeds-only, those of the seeds. A robots.txt that others wait for does not count.
+-- The domains that have a URL: with --scope domain, those of the seeds. A robots.txt that others wait for does not count.
 -- There are few of those, so the first URL nearly always decides. (An EXISTS would build a hash of all URLs.)
 SELECT e.id FROM unnest(:domains::bigint[]) AS e (id)
 CROSS JOIN LATERAL (SELECT FROM url WHERE url.domain = e.id AND NOT is_robots LIMIT 1) AS u;
@@ -828,14 +828,14 @@ WHERE d.id = h.id;
 
 -- name: pending_from
 -- All pending URLs of a domain, due or not, from a position in its order on.
-SELECT fingerprint, url, priority, position FROM url
+SELECT fingerprint, url, priority, position, depth, NOT is_robots AND sitemap_of = '' FROM url
 WHERE domain = :domain::bigint AND state = 0 AND (priority, position) >= (:priority::integer, :position::bigint)
 ORDER BY priority, position
 LIMIT :limit::bigint;
 
 -- name: blocked_after
--- The URLs of a domain after a fingerprint, and whether an exclusion blocked each of them.
-SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
+-- The URLs of a domain after a fingerprint, and why each of them is blocked, '' if it is not.
+SELECT fingerprint, url, depth, CASE WHEN state = 2 THEN reason ELSE '' END FROM url
 WHERE domain = :domain::bigint AND fingerprint > :fingerprint::bigint
 ORDER BY fingerprint
 LIMIT :limit::bigint;
@@ -843,7 +843,7 @@ LIMIT :limit::bigint;
 -- name: reopen_urls
 UPDATE url AS u SET state = 0, reason = '', visit = NULL
 FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)
-WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 2 AND u.reason = 'excluded'
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 2 AND u.reason = :reason::text
 RETURNING u.domain;
 
 -- name: next_add_number
@@ -862,6 +862,15 @@ RETURNING u.domain;
 -- All seeds in the order in which they were given, in slices.
 SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
 WHERE u.seed > :seed::bigint ORDER BY u.seed LIMIT :limit::bigint;
+
+-- name: roots
+-- The pages of depth 0 of these domains, and whether each is a seed.
+-- (OFFSET 0 keeps the planner from reading the whole index while it is small.)
+SELECT e.id, u.url, u.is_seed FROM unnest(:domains::bigint[]) AS e (id)
+CROSS JOIN LATERAL (
+    SELECT url, seed IS NOT NULL AS is_seed FROM url
+    WHERE url.domain = e.id AND depth = 0 AND NOT is_robots AND sitemap_of = '' OFFSET 0
+) AS u;
 
 -- name: known_urls
 SELECT {known_url} FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)

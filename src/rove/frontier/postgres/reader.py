@@ -94,6 +94,9 @@ class PostgresTables:
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Any]:
         return await self._database.batch("known_urls", ("domains", "fingerprints"), keys)
 
+    async def roots(self, domains: list[int]) -> list[Any]:
+        return await self.fetch("roots", domains=domains)
+
     async def known_domains(self, ids: list[int]) -> list[Any]:
         return await self.fetch("known_domains", domains=ids)
 

@@ -37,12 +37,12 @@ class SqliteUrlSlices:
 
         return await self._database.write(work)
 
-    async def reopen(self, domain: int, fingerprints: list[int]) -> int:
+    async def reopen(self, domain: int, fingerprints: list[int], reason: str) -> int:
         def work() -> int:
             rows = [(domain, fingerprint) for fingerprint in fingerprints]
-            reopened = len(self._database.batch("reopen_urls", rows))
+            reopened = len(self._database.batch("reopen_urls", rows, reason=reason))
             changes: Counter[str] = Counter()
-            count_reopened(reopened, changes)
+            count_reopened(reopened, reason, changes)
             self._change_pending(domain, reopened, changes)
             return reopened
 

@@ -58,6 +58,12 @@ class SqliteCatalog:
 
         await self._database.write(work)
 
+    async def rules_applied(self) -> str:
+        return await self._database.run(lambda: self._database.get_meta("rules")) or ""
+
+    async def save_rules_applied(self, progress: str) -> None:
+        await self._database.write(lambda: self._database.execute("set_meta", key="rules", value=progress))
+
     async def instructions(self) -> Instructions:
         def work() -> Instructions:
             return instructions({kind: self._database.get_meta(kind) for kind in InstructionKind})

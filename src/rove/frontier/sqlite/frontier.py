@@ -68,10 +68,13 @@ class SqliteFrontier:
         self._bulk = BulkSettling(SqliteUrlSlices(database), limit=urls_per_slice)
         self.withdraw = self._bulk.withdraw
         self.reopen = self._bulk.reopen
+        self.rejudge = self._bulk.rejudge
+        self.reopen_rejected = self._bulk.reopen_rejected
         reader = CrawlReader(SqliteTables(database, self._now))
         self.known_contents = reader.contents
         self.origins = reader.origins
         self.known_urls = reader.known_urls
+        self.roots = reader.roots
         self.counts = reader.counts
         self.process = 0
         self.outages = 0

@@ -435,7 +435,7 @@ RETURNING id, owner IS NULL AND NOT EXISTS (
     SELECT 1 FROM url WHERE url.domain = domain.id AND state = 0 AND priority < :retried);
 
 -- name: known_domains
--- rows: domains. Those that have a URL: with --seeds-only, the domains of the seeds. A robots.txt that others wait for
+-- rows: domains. Those that have a URL: with --scope domain, the domains of the seeds. A robots.txt that others wait for
 -- does not count. There are few of those, so the first URL nearly always decides.
 SELECT domain.id FROM json_each(:rows) AS e CROSS JOIN domain ON domain.id = e.value
 WHERE EXISTS (SELECT 1 FROM url WHERE url.domain = domain.id AND is_robots = 0);
@@ -611,14 +611,14 @@ SELECT pending, excluded, token FROM domain WHERE id = :id;
 
 -- name: pending_from
 -- All pending URLs of a domain, due or not, from a position in its order on.
-SELECT fingerprint, url, priority, position FROM url
+SELECT fingerprint, url, priority, position, depth, is_robots = 0 AND sitemap_of = '' FROM url
 WHERE domain = :domain AND state = 0 AND (priority, position) >= (:priority, :position)
 ORDER BY priority, position
 LIMIT :limit;
 
 -- name: blocked_after
--- The URLs of a domain after a fingerprint, and whether an exclusion blocked each of them.
-SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
+-- The URLs of a domain after a fingerprint, and why each of them is blocked, '' if it is not.
+SELECT fingerprint, url, depth, CASE WHEN state = 2 THEN reason ELSE '' END FROM url
 WHERE domain = :domain AND fingerprint > :fingerprint
 ORDER BY fingerprint
 LIMIT :limit;
@@ -627,7 +627,7 @@ LIMIT :limit;
 -- rows: [domain, fingerprint].
 UPDATE url SET state = 0, reason = '', visit = NULL
 FROM json_each(:rows) AS e
-WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state = 2 AND reason = 'excluded'
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state = 2 AND reason = :reason
 RETURNING domain;
 
 -- name: mark_seeds
@@ -642,6 +642,12 @@ RETURNING domain;
 -- All seeds in the order in which they were given, in slices.
 SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
 WHERE u.seed > :seed ORDER BY u.seed LIMIT :limit;
+
+-- name: roots
+-- rows: domains. Their pages of depth 0, and whether each is a seed.
+SELECT u.domain, u.url, u.seed IS NOT NULL FROM json_each(:rows) AS e
+CROSS JOIN url AS u INDEXED BY url_root ON u.domain = e.value
+WHERE u.depth = 0 AND u.is_robots = 0 AND u.sitemap_of = '';
 
 -- name: known_urls
 -- rows: [domain, fingerprint].

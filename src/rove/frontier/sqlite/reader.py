@@ -79,6 +79,9 @@ class SqliteTables:
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Row]:
         return await self._database.run(lambda: self._database.batch("known_urls", keys))
 
+    async def roots(self, domains: list[int]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("roots", domains))
+
     async def known_domains(self, ids: list[int]) -> list[Row]:
         return await self._database.run(lambda: self._database.batch("known_domains", ids))
 

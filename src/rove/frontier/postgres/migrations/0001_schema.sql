@@ -135,6 +135,8 @@ CREATE TABLE url (
 CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
 CREATE INDEX url_robots ON url (domain) WHERE is_robots AND state = 0;
 CREATE INDEX url_seed ON url (seed) WHERE seed IS NOT NULL;
+-- Seeds and what they redirect to: with --scope host or path, they say which links are followed.
+CREATE INDEX url_root ON url (domain) WHERE depth = 0;
 -- URLs that failed, and pending ones that wait for a retry: what `rove retry` looks for. The number is priority.RETRIED.
 CREATE INDEX url_troubled ON url (domain, fingerprint) WHERE state = 3 OR state = 0 AND priority >= 1048576;
 -- URLs that a process was reading when it died: few, if any. The number is priority.SUSPECT.
@@ -217,7 +219,7 @@ CREATE TABLE skipped (
     fingerprint bigint NOT NULL,
     domain      bigint NOT NULL,
     at          bigint NOT NULL,
-    reason      text   NOT NULL,                    -- model.urls.NotAccepted
+    reason      text   NOT NULL,                    -- model.urls.NotAccepted, or rule-N
     url         text   NOT NULL,
     page        text   NOT NULL,                    -- where the link is
     PRIMARY KEY (reason, fingerprint, domain)

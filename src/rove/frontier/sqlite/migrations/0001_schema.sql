@@ -94,6 +94,8 @@ CREATE UNIQUE INDEX url_key ON url (domain, fingerprint);
 CREATE INDEX url_robots ON url (domain) WHERE is_robots = 1 AND state = 0;
 CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
 CREATE INDEX url_seed ON url (seed) WHERE seed IS NOT NULL;
+-- Seeds and what they redirect to: with --scope host or path, they say which links are followed.
+CREATE INDEX url_root ON url (domain) WHERE depth = 0;
 -- URLs that failed, and pending ones that wait for a retry: what `rove retry` looks for. The number is priority.RETRIED.
 CREATE INDEX url_troubled ON url (domain, fingerprint) WHERE state = 3 OR state = 0 AND priority >= 1048576;
 -- URLs that a process was reading when it died: few, if any. The number is priority.SUSPECT.
@@ -171,7 +173,7 @@ CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
 -- Examples of links that were not taken. Of each reason, those with the lowest fingerprints: a random choice.
 CREATE TABLE skipped (
-    reason      TEXT    NOT NULL,               -- model.urls.NotAccepted
+    reason      TEXT    NOT NULL,               -- model.urls.NotAccepted, or rule-N
     fingerprint INTEGER NOT NULL,
     domain      INTEGER NOT NULL,
     url         TEXT    NOT NULL,
