@@ -51,8 +51,6 @@ OTHERS: dict[str, Callable[[Any], str]] = {
     "purpose": str,
     "languages": ",".join,
     "info_url": str,
-    "purpose": str,
-    "languages": ",".join,
     "store": str,
     "warc_size": _size,
     "per_ip": str,
