@@ -264,6 +264,7 @@ def test_a_format_that_cannot_be_made_says_why(data: Path, tmp_path: Path) -> No
         (["index", "--format", "parquet", "--data-dir", data], "name it with --output"),
         (["index", "--zipnum", "--data-dir", data], "--zipnum writes three files"),
         (["export", "--format", "wacz", "--where", "status == 200", "--data-dir", data, *output], "--where is not for"),
+        (["export", "--format", "wacz", "--for", "training", "--data-dir", data, *output], "--for is not for"),
         (["export", "--format", "wacz", "--all", "--data-dir", data, *output], "--all is for --format jsonl"),
         (["hosts", "--name", "a/b", "--data-dir", data, *output], "cannot be the name of a crawl"),
     ]:

@@ -92,7 +92,10 @@ async def export(
     Pages of domains that are excluded now are left out.
     """
     kind = Format(form)
-    _check_options(kind, everything=everything, incremental=incremental, output=output, limit=limit, where=where)
+    _check_options(kind, everything=everything, incremental=incremental, output=output, limit=limit)
+    if kind is Format.WACZ and (where is not None or purpose is not None):
+        given = "--where" if where is not None else "--for"
+        raise UsageError(f"{given} is not for --format wacz; choose by --domain, --status, --since and --until")
     if incremental is not None and (since is not None or until is not None or len(sources) > 1):
         raise UsageError(
             "--incremental goes on where the last call ended; it takes no --since or --until, and one --from"
@@ -148,7 +151,6 @@ def _check_options(
     incremental: Path | None,
     output: Path | None,
     limit: int | None,
-    where: Where | None,
 ) -> None:
     if kind is not Format.JSONL and output is None:
         raise refuse_standard_output(kind)
@@ -156,8 +158,6 @@ def _check_options(
         raise UsageError(f"--all is for --format jsonl; --format {kind} has only pages that were stored")
     if kind is Format.WACZ and limit is not None:
         raise UsageError("--limit is not for --format wacz; choose by --domain, --since and --until")
-    if kind is Format.WACZ and where is not None:
-        raise UsageError("--where is not for --format wacz; choose by --domain, --status, --since and --until")
     if incremental is not None and (output is None or kind is Format.WACZ or limit is not None):
         raise UsageError("--incremental needs --output, and goes with neither --limit nor --format wacz")
     if kind in _NEEDS_TEXT:
